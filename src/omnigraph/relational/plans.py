@@ -210,6 +210,8 @@ class Plan:
         cut: Set if the result is the best rows of a scope: an engine need not rank all others.
         best: Set if the result is the best rows of a type: what its searches find may be enough.
         stages: Set if the result can be found stage by stage: an engine may run these instead.
+        parts: Set if values of its rows can be found by other plans, each for itself: an engine
+            may run these instead, where it matches them by other means.
     """
 
     tree: exp.Query
@@ -223,6 +225,7 @@ class Plan:
     cut: Cut | None = None
     best: Best | None = None
     stages: StagedPlans | None = None
+    parts: StagedPlans | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +243,10 @@ class StagePlan:
 
 @dataclass(frozen=True, slots=True)
 class StagedPlans:
-    """Plans that together have the result of another, each with the rows of the one before it.
+    """Plans that together have the result of another, the last with the rows of those before it.
 
     Attributes:
-        before: One or more.
+        before: One or more. Of stages, each has the rows of the one before it.
         last: The one whose result it is.
     """
 

@@ -48,6 +48,10 @@ QUERIES = {
         return { $a.name as a, $b.name as b }""",
     "places": """match { $a: Person  $x: City | Person  $a knows|livesIn $x  $x.name != "p1" }
         return { type($x) as type, count($a) as n }""",
+    "subqueries": """match { $a: Person  exists { $a livesIn $_ } or count { $a <knows> $_ } > 1 }
+        return { $a.name as a, count { $a knows $_ } as n, avg { $a knows $b  $b.age } as m,
+                 sum { $a $k:knows $b  $b livesIn $c  $k.weight } as w }
+        order { count { $a knows $b  not { $b livesIn $_ } } desc, a }""",
     "both": "match { $a: Person  $c: City } return { count($a), count(distinct $c.name) }",
 }
 
@@ -260,6 +264,9 @@ def test_sums_that_do_not_fit_are_refused_on_arrays_too(tmp_path: Path) -> None:
     assert refused.value.code is ErrorCode.VALUE_OUT_OF_RANGE
     mean = asked("match { $a knows $b } return { avg($a.age) as m }")
     assert made.query(mean).rows() == [{"m": float(2**62)}]
+    compared = "sum { $a knows $b  $a.age } > 9223372036854775807"
+    above = asked(f"match {{ $b: Person  {compared} }} return {{ $b.name as b }}")
+    assert made.query(above).rows() == [{"b": "p0"}]
 
 
 def test_explain_says_by_what_a_query_is_answered(tmp_path: Path) -> None:
@@ -270,6 +277,10 @@ def test_explain_says_by_what_a_query_is_answered(tmp_path: Path) -> None:
     )
     assert made.explain(asked("match { $p: Person } return { count($p) as n }")).means == (
         "SQL, because it follows no edges"
+    )
+    degree = "count { $p knows $_ } as n"
+    assert made.explain(asked(f"match {{ $p: Person }} return {{ {degree} }}")).means == (
+        "arrays for its subqueries, because their edges fit into memory; then SQL"
     )
     by_key = asked('match { $p: Person {name: "p"} } return { $p.age as age }')
     assert made.explain(by_key).means == "a lookup, because it wants one row by its key"

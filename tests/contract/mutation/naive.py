@@ -102,7 +102,36 @@ class Delete:
         return f"delete {self.type} where {where(self.tests)}"
 
 
-Statement = Insert | Update | Delete
+@dataclass(frozen=True)
+class Derive:
+    """Edges between people that a match finds: who are connected, or have the same number."""
+
+    walks: bool
+    tests: Sequence[Condition]
+    added: int
+
+    def text(self) -> str:
+        found = "$a k $b" if self.walks else "$a: P  $b: P  $a.n = $b.n"
+        tested = "  ".join(f"$a.{test.text()}" for test in self.tests)
+        values = f"id: concat($a.name, $b.name)  from: $a  to: $b  w: $a.n + {self.added}"
+        return f"insert K {{ {values} }} from match {{ {found}  {tested} }}"
+
+    def rows(self, state: State) -> dict[str, Row]:
+        people = state["P"]
+        joined = {(edge["src"], edge["dst"]) for edge in state["K"].values()}
+        found = {}
+        for a, row in people.items():
+            if not all(test.passes({"id": a, **row}) for test in self.tests):
+                continue
+            for b, other in people.items():
+                same = row["n"] is not None and row["n"] == other["n"]
+                if ((a, b) in joined) if self.walks else same:
+                    w = None if row["n"] is None else row["n"] + self.added
+                    found[f"{a}{b}"] = {"src": a, "dst": b, "w": w}
+        return found
+
+
+Statement = Insert | Update | Delete | Derive
 
 
 @dataclass
@@ -132,6 +161,10 @@ def carried_out(before: State, statements: Sequence[Statement]) -> Outcome | Non
                 id_ = row[KEY[name]]
                 after.state[name][id_] = {k: v for k, v in row.items() if k != "id"}
                 after.written[name].add(id_)
+            case Derive():
+                for id_, row in each.rows(after.state).items():
+                    after.state["K"][id_] = row
+                    after.written["K"].add(id_)
             case Update(name, values, tests):
                 for id_ in matching(after.state[name], tests):
                     row = after.state[name][id_]

@@ -12,6 +12,7 @@ from tests.contract.mutation.builders import Mutated, mutated
 from tests.contract.mutation.naive import (
     Condition,
     Delete,
+    Derive,
     Either,
     Insert,
     Plus,
@@ -73,7 +74,18 @@ writes: st.SearchStrategy[Statement] = st.one_of(
 deletes: st.SearchStrategy[Statement] = st.one_of(
     st.builds(Delete, st.just("P"), of_people), st.builds(Delete, st.just("K"), of_edges)
 )
-queries = st.lists(writes, min_size=1, max_size=5) | st.lists(deletes, min_size=1, max_size=3)
+derived: st.SearchStrategy[Statement] = st.builds(
+    Derive,
+    st.booleans(),
+    st.lists(any_of("n", numbers) | fixed("id", names), max_size=2),
+    st.sampled_from([-1, 1]),
+)
+queries = st.one_of(
+    st.lists(writes, min_size=1, max_size=5),
+    st.lists(deletes, min_size=1, max_size=3),
+    # A match reads what is committed, so it is first.
+    st.builds(lambda first, rest: [first, *rest], derived, st.lists(writes, max_size=2)),
+)
 
 
 @st.composite

@@ -76,6 +76,8 @@ class LocalEngine:
         if plan.stages is not None:
             plans = (*(stage.plan for stage in plan.stages.before), plan.stages.last)
             return "; then ".join(self.means(each, data) for each in plans)
+        if plan.parts is not None and self._finds_parts(plan, plan.parts, data):
+            return "arrays for its subqueries, because their edges fit into memory; then SQL"
         return str(self._matcher.choose(plan, data))
 
     def searches(self, plan: Plan, data: Data) -> Mapping[str, str]:
@@ -109,6 +111,10 @@ class LocalEngine:
             return conform(rows, plan.columns)
         if plan.stages is not None and self._uses_arrays:
             return self._run_stages(plan.stages, data)
+        if plan.parts is not None and self._uses_arrays:
+            if self._finds_parts(plan, plan.parts, data):
+                return self._run_parts(plan.parts, data)
+            return self._run_sql(plan, data)
         if plan.matching is not None and self._uses_arrays:
             rows = self._matcher.run(plan, data)
             if rows is not None:
@@ -126,6 +132,17 @@ class LocalEngine:
             rows = self._run(stage.plan, replace(between, given=given))
             given = {**data.given, stage.relation: rows}
         return self._run(stages.last, replace(data, given=given))
+
+    def _finds_parts(self, plan: Plan, parts: StagedPlans, data: Data) -> bool:
+        """Whether arrays answer all parts, and it does not start from a few rows."""
+        on_arrays = all(self._matcher.choose(each.plan, data).on_arrays for each in parts.before)
+        return on_arrays and not Reducer(plan, data).finds_few()
+
+    def _run_parts(self, parts: StagedPlans, data: Data) -> pa.Table:
+        """Run each part by itself, and then what is around them."""
+        between = data.within(replace(data.budget, rows=None))
+        given = {each.relation: self._run(each.plan, between) for each in parts.before}
+        return self._run_sql(parts.last, replace(data, given={**data.given, **given}))
 
     @property
     def topologies(self) -> Topologies:

@@ -27,6 +27,7 @@ from omnigraph.query.lowering.stages import (
     uses_after,
 )
 from omnigraph.query.lowering.state import LoweringState
+from omnigraph.query.lowering.subqueries import separate_query
 from omnigraph.query.lowering.usage import Use, uses_of_block, uses_of_results
 from omnigraph.relational.plans import (
     Lookup,
@@ -54,6 +55,7 @@ class Template:
     lookup: Callable[[Given], Lookup] | None = None
     matching: MatchingTemplate | NoPattern = NO_EDGES
     stages: StageTemplates | None = None
+    parts: StageTemplates | None = None
 
     def plan(self, given: Given) -> Plan:
         """The plan whose rows are the query's answer, in its order.
@@ -70,6 +72,8 @@ class Template:
                 plan = replace(plan, matching=matching.matching(given))
         if self.stages is not None:
             plan = replace(plan, stages=self.stages.plans(given))
+        if self.parts is not None:
+            plan = replace(plan, parts=self.parts.plans(given))
         cut = self.unseeded.cut
         if cut is None:
             return plan
@@ -164,7 +168,38 @@ def _lower_selection(query: ir.Selection, state: LoweringState, outer: Rows | No
         return Template(plan, tuple(state.seeds), lookup, NoPattern("it searches"))
     results = partial(_results_plan, query, limit=limit, skip=skip)
     matching = match_pattern(query, LoweringState(catalog, given), limit, results)
-    return Template(plan, tuple(state.seeds), lookup, matching)
+    parts = None if outer is not None else _lower_parts(query, catalog, given)
+    return Template(plan, tuple(state.seeds), lookup, matching, parts=parts)
+
+
+def _lower_parts(query: ir.Selection, catalog: Catalog, given: Given) -> StageTemplates | None:
+    """Plans of the query's subqueries that patterns can say, and the plan of what is around them.
+
+    None if there are no such subqueries.
+    """
+    state = LoweringState(catalog, given)
+    before: list[tuple[Template, str]] = []
+
+    def separate(part: ir.Subquery, keys: Sequence[Use]) -> str | None:
+        selection = separate_query(part, keys, catalog)
+        if selection is None:
+            return None
+        template = _lower_selection(selection, LoweringState(catalog, given), None)
+        if isinstance(template.matching, NoPattern):
+            return None
+        before.append((template, state.builder.give()))
+        return before[-1][1]
+
+    if not query.match.subqueries:
+        return None
+    uses = frozenset([*uses_of_block(query.match), *uses_of_results(query)])
+    rows = block_rows(state, query.match, uses, summary=Summary.of(query), separate=separate)
+    if not before:
+        return None
+    limit, skip = _count(query.limit, given.values), _count(query.skip, given.values)
+    plan = _results_plan(query, state, rows, limit, skip)
+    last = Template(plan, tuple(state.seeds), matching=NoPattern("its subqueries are done"))
+    return StageTemplates(tuple(before), last)
 
 
 def _results_plan(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -31,7 +32,7 @@ from omnigraph.query.lowering.optional import (
 from omnigraph.query.lowering.row_tables import Rows, place_key, places_of
 from omnigraph.query.lowering.searching import passes, search_of
 from omnigraph.query.lowering.state import LoweringState
-from omnigraph.query.lowering.subqueries import grouped_query, join_value
+from omnigraph.query.lowering.subqueries import grouped_query, join_separate, join_value
 from omnigraph.query.lowering.usage import Use, uses_of_argument, uses_of_block
 from omnigraph.query.lowering.walks import (
     FROM,
@@ -58,6 +59,9 @@ from omnigraph.query.lowering.weights import (
 from omnigraph.relational.plans import Place
 from omnigraph.relational.trees import column, named, named_column, subquery, table
 
+Separate: TypeAlias = Callable[[ir.Subquery, Sequence[Use]], str | None]
+"""The relation that has the rows of a subquery's `separate_query`; None to find them here."""
+
 
 def block_rows(
     state: LoweringState,
@@ -67,6 +71,7 @@ def block_rows(
     outer: Rows | None = None,
     around: Mapping[str, tuple[Place, ...]] | None = None,
     summary: Summary | None = None,
+    separate: Separate | None = None,
 ) -> Rows:
     """The rows of a block, for each row of the variables outside it.
 
@@ -74,6 +79,7 @@ def block_rows(
         uses: The columns that the block and later steps use of the variables bound here.
         around: The places that the ids of variables outside are from, if not those of `outer`.
         summary: What later steps use of the rows; None if they need each by itself.
+        separate: Finds the values of some subqueries elsewhere.
     """
     elimination = None if summary is None else eliminate(block, summary)
     block = block if elimination is None else elimination.block
@@ -89,7 +95,7 @@ def block_rows(
         else:
             rows = _extend(state, rows, part, uses)
     for each in block.subqueries:
-        rows = _derive(state, rows, each)
+        rows = _derive(state, rows, each, separate)
     if late.filters:
         rows = _keep(state, rows, late.filters)
     for negation in late.negations:
@@ -198,10 +204,12 @@ def _optional_rows(
     return _inner_rows(state, rows, part, inner_uses, summary)
 
 
-def _derive(state: LoweringState, rows: Rows, part: ir.Subquery) -> Rows:
+def _derive(state: LoweringState, rows: Rows, part: ir.Subquery, separate: Separate | None) -> Rows:
     """The rows, each with the value of a subquery."""
     uses = frozenset([*uses_of_block(part.block), *uses_of_argument(part)])
     keys = keys_of(part, uses)
+    if separate is not None and (relation := separate(part, keys)) is not None:
+        return join_separate(state, rows, relation, part, keys)
     summary = Summary.of(grouped_query(part, keys))
     if not part.outer:
         inner = block_rows(state, part.block, uses, summary=summary)

@@ -8,23 +8,26 @@ from typing import Final
 
 from sqlglot import exp
 
+from omnigraph.model.names import TypeName
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
 from omnigraph.query.expressions import is_whole
 from omnigraph.query.lowering.elimination import ColumnSum
+from omnigraph.query.lowering.optional import stands_alone
 from omnigraph.query.lowering.results import ROWS, Results
 from omnigraph.query.lowering.row_tables import Rows
 from omnigraph.query.lowering.state import LoweringState
-from omnigraph.query.lowering.usage import Use
+from omnigraph.query.lowering.usage import Use, uses_of_argument, uses_of_block
 from omnigraph.query.lowering.weights import or_zero
 from omnigraph.relational.expressions import WIDE
 from omnigraph.relational.trees import column, named, table
+from omnigraph.schema.catalog import Catalog
 
 _VALUES: Final = "x"
 """The alias of the table of values."""
 
 
-def grouped_query(subquery: ir.Subquery, keys: Sequence[Use]) -> ir.ReadQuery:
+def grouped_query(subquery: ir.Subquery, keys: Sequence[Use]) -> ir.Stage:
     """The query whose rows are the keys of what is outside, and the value, where there is a row."""
     columns = [
         # The type makes no difference: keys are grouped and joined as they are.
@@ -40,20 +43,59 @@ def grouped_query(subquery: ir.Subquery, keys: Sequence[Use]) -> ir.ReadQuery:
             type=subquery.type,
             nullable=subquery.nullable,
         )
-    return ir.ReadQuery(
-        name=subquery.name,
-        description=None,
-        instruction=None,
-        parameters=(),
+    return ir.Stage(
         match=subquery.block,
         variables=(),
         columns=(*columns, ir.Column(ir.VALUE, value)),
         order=(),
         tie_breakers=(),
         limit=None,
-        reads=frozenset(),
+        skip=None,
         is_distinct=subquery.function is None,
+        kept=(),
+        follows_stage=False,
     )
+
+
+def separate_query(subquery: ir.Subquery, keys: Sequence[Use], catalog: Catalog) -> ir.Stage | None:
+    """The same as a query of its own, over all nodes that may be outside.
+
+    None if it depends on more than their ids, or is not made of counts and sums: those are what
+    messages add up.
+    """
+    uses = frozenset([*uses_of_block(subquery.block), *uses_of_argument(subquery)])
+    argument, function = subquery.argument, subquery.function
+    is_added = argument is None or isinstance(argument, ir.ColumnValue)
+    is_added &= function not in (ir.AggregateFunction.MIN, ir.AggregateFunction.MAX)
+    if not subquery.outer or not is_added or not stands_alone(subquery, uses):
+        return None
+    nodes = [_outer_node(name, subquery.block, catalog) for name in subquery.outer]
+    known = tuple(node for node in nodes if node is not None)
+    if len(known) < len(nodes):
+        return None
+    block = replace(subquery.block, nodes=(*known, *subquery.block.nodes))
+    if argument is None:
+        # Every row has the id, so that it can be counted like any other column.
+        function = ir.AggregateFunction.COUNT
+        argument = ir.ColumnValue(known[0].variable, "id", Scalar.STRING, nullable=False)
+        type_ = Scalar.I64
+    else:
+        type_ = subquery.type
+    counted = replace(subquery, function=function, argument=argument, block=block, type=type_)
+    return grouped_query(counted, keys)
+
+
+def _outer_node(name: str, block: ir.Block, catalog: Catalog) -> ir.NodeBinding | None:
+    """A variable from outside as one of the block; None if it may have several types."""
+    types: set[str] = set()
+    for traversal in block.traversals:
+        for step in traversal.steps:
+            edge = catalog.edge_type(step.edge_type)
+            ends = edge.source, edge.target
+            ends = ends[::-1] if step.direction is ir.Direction.IN else ends
+            pairs = zip((traversal.source, traversal.destination), ends, strict=True)
+            types.update(type_ for end, type_ in pairs if end == name)
+    return ir.NodeBinding(name, TypeName(types.pop())) if len(types) == 1 else None
 
 
 def join_value(
@@ -66,6 +108,28 @@ def join_value(
         keys: The columns by which they belong to those outside.
     """
     found, value = _values(state, inner, subquery, keys)
+    return _joined(state, rows, subquery, keys, found, value)
+
+
+def join_separate(
+    state: LoweringState, rows: Rows, relation: str, subquery: ir.Subquery, keys: Sequence[Use]
+) -> Rows:
+    """The same with a relation that has the rows of the subquery's `separate_query`."""
+    columns = {use: f"c{place}" for place, use in enumerate(keys)}
+    value: exp.Expr = column(f"c{len(keys)}", _VALUES)
+    if subquery.function is None:
+        value = exp.Not(this=exp.Is(this=value, expression=exp.Null()))
+    return _joined(state, rows, subquery, keys, Rows(relation, columns, {}), value)
+
+
+def _joined(
+    state: LoweringState,
+    rows: Rows,
+    subquery: ir.Subquery,
+    keys: Sequence[Use],
+    found: Rows,
+    value: exp.Expr,
+) -> Rows:
     name = f"v{len(rows.columns)}"
     query = exp.select(
         *(column(each, "k") for each in rows.values),

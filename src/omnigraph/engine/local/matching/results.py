@@ -217,8 +217,8 @@ class _Results:
     def order(self, shape: PlainResults) -> np.ndarray:
         """The rows to return, in order."""
         rows = np.arange(self.found.count)
-        if not self.found.count:
-            return rows
+        if not self.found.count or not shape.order:
+            return rows[: shape.limit]
         results = list(dict.fromkeys(result for result, _ in shape.order))
         first, descending = shape.order[0]
         if shape.limit is not None and isinstance(first, Total) and len(rows) > shape.limit:
