@@ -728,7 +728,12 @@ class Graph:
         order = self._order(OperationKind.MUTATION, branch, actor, message, expect_head)
         embedding = self._begin_embedding(require_choice(embed, EmbedWhen, "embed"))
         mutation = self._mutations.prepare(
-            query_text(source), params, name=name, embedding=embedding, budget=budget
+            query_text(source),
+            params,
+            name=name,
+            embedding=embedding,
+            budget=budget,
+            admit=self.authority.acting_as(order.actor).require_readable,
         )
         if key is None:
             return result_of(self._transactions.run(order, mutation.plan))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -24,6 +25,7 @@ from omnigraph.integrity.proofs.proof import any_of
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import require_clean
 from omnigraph.lang.source import Source
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_names
 from omnigraph.model.tables import TableKey
 from omnigraph.mutation.matching import Matcher
@@ -40,6 +42,9 @@ from omnigraph.storage import staging
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Stage, Work
+
+Admit: TypeAlias = Callable[[Snapshot, Iterable[TableKey]], None]
+"""Raises if the actor may not read these tables."""
 
 
 class Mutations:
@@ -59,14 +64,18 @@ class Mutations:
         name: str | None,
         embedding: WriteEmbedding,
         budget: Budget = UNLIMITED,
+        admit: Admit | None = None,
     ) -> Mutation:
         """A mutation that can be planned on any view; its instant is now. Reads nothing.
+
+        Args:
+            admit: Raises if tables that a match reads may not be read.
 
         Raises:
             InvalidParameterError: the parameters are no mapping by names.
         """
         given = dict(require_names(parameters, "params"))
-        return Mutation(self, source, given, name, self._clock.now(), embedding, budget)
+        return Mutation(self, source, given, name, self._clock.now(), embedding, budget, admit)
 
     def plan(self, mutation: Mutation, view: View) -> Work[MutationReport]:
         """See `Mutation.plan`."""
@@ -77,6 +86,8 @@ class Mutations:
             message = f"the query {query.name} changes nothing"
             raise InvalidInputError(message, hint="run it with query")
         given = Given(bind(query, mutation.parameters), mutation.now)
+        if mutation.admit is not None and (matched := _matched(query)):
+            mutation.admit(view.snapshot, matched)
         pending = PendingChanges(view.catalog)
         Statements(view, given, self._matcher, self._clock.ulid, pending).run(query.statements)
         delta = pending.delta()
@@ -123,6 +134,7 @@ class Mutation:
         now: The one instant of the query, however often it is planned.
         embedding: Makes the vectors of rows whose texts are new or changed.
         budget: What all its plans together may spend.
+        admit: Raises if tables that a match reads may not be read; None if all may.
     """
 
     owner: Mutations
@@ -132,6 +144,7 @@ class Mutation:
     now: datetime
     embedding: WriteEmbedding
     budget: Budget = UNLIMITED
+    admit: Admit | None = None
 
     def plan(self, view: View) -> Work[MutationReport]:
         """Plan what the query changes in this view; writes nothing, and may be called again.
@@ -143,6 +156,7 @@ class Mutation:
             IntegrityError: the change would break rules of the schema.
             EmbeddingError: the provider of a model failed.
             StorageError: a table could not be read.
+            NotAllowedError: a match reads a type that the actor may not read. Nothing was read.
             LimitExceededError: the budget does not suffice.
             CancelledError: the mutation was cancelled.
         """

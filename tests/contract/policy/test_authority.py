@@ -161,6 +161,17 @@ def test_the_actor_of_a_write_counts_and_not_that_of_the_handle(place):
         opened(place, "hal").mutate(ADD, actor="ada")
 
 
+def test_inserting_what_a_match_finds_needs_the_right_to_read_it(place):
+    derive = "query q() {{ insert Person {{ name: $x.{} }} from match {{ $x: {} }} }}"
+    ada, hal = opened(place, "ada"), opened(place, "hal")
+    ada.mutate(derive.format("name", "Person"), branch="draft/1")
+    with pytest.raises(NotAllowedError):
+        ada.mutate(derive.format("key", "Salary"), branch="draft/1")
+    with pytest.raises(NotAllowedError):
+        hal.mutate(derive.format("key", "Salary"), branch="draft/1", actor="ada")
+    hal.mutate(derive.format("key", "Salary"), branch="draft/1")
+
+
 def test_deleting_a_node_needs_the_right_to_delete_its_edges(place):
     opened(place, "hal").mutate(
         'query q() { insert Earns { from: "ada" to: "s" } }', branch="draft/1"
