@@ -282,6 +282,20 @@ class CommitsAnswer(BaseModel):
     cursor: str | None
 
 
+class DrawnCommitAnswer(CommitAnswer):
+    """A commit of a history that is to be drawn: with what points at it."""
+
+    branches: list[str]
+    tags: list[str]
+
+
+class HistoryAnswer(BaseModel):
+    """Some commits of a history, each before its parents."""
+
+    commits: list[DrawnCommitAnswer]
+    cursor: str | None
+
+
 class BranchAnswer(BaseModel):
     """A branch, and its newest commit."""
 
@@ -519,6 +533,17 @@ class SchemaAnswer(BaseModel):
 
     schema_text: str = Field(alias="schema")
     digest: str
+
+
+class CatalogAnswer(BaseModel):
+    """A schema as a document, equal for equal schemas."""
+
+    model_config = ConfigDict(extra="allow")
+
+    format: int
+    interfaces: list[dict[str, Any]]
+    node_types: list[dict[str, Any]]
+    edge_types: list[dict[str, Any]]
 
 
 class SchemaPlanAnswer(BaseModel):

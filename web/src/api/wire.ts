@@ -40,6 +40,15 @@ export interface CallBody {
   arguments?: Record<string, unknown>;
 }
 
+/** A schema as a document, equal for equal schemas. */
+export interface CatalogAnswer {
+  format: number;
+  interfaces: Record<string, unknown>[];
+  node_types: Record<string, unknown>[];
+  edge_types: Record<string, unknown>[];
+  [name: string]: unknown;
+}
+
 /** A commit of the feed, and what it changed. */
 export interface ChangedCommitAnswer {
   commit: CommitAnswer;
@@ -160,6 +169,21 @@ export interface DifferenceAnswer {
   rows?: Record<string, unknown>[] | null;
 }
 
+/** A commit of a history that is to be drawn: with what points at it. */
+export interface DrawnCommitAnswer {
+  commit_id: string;
+  branch: string;
+  parent: string | null;
+  merged_parent: string | null;
+  actor: string | null;
+  created_at: string;
+  operation: string;
+  message: string | null;
+  branches: string[];
+  tags: string[];
+  [name: string]: unknown;
+}
+
 /** Who merged or closed a proposal, and when. */
 export interface EndingAnswer {
   actor: string | null;
@@ -217,6 +241,12 @@ export interface FollowUpAnswer {
 /** The served graphs. */
 export interface GraphNamesAnswer {
   graphs: string[];
+}
+
+/** Some commits of a history, each before its parents. */
+export interface HistoryAnswer {
+  commits: DrawnCommitAnswer[];
+  cursor: string | null;
 }
 
 /** How to run a stored query; `message` and `expect_head` are for one that changes the graph. */

@@ -39,7 +39,7 @@ function GraphCard({ name }: { name: string }): JSX.Element {
       </h2>
       <Show loaded={loaded}>
         {(snapshot) => {
-          const rows = snapshot.tables.reduce((sum, table) => sum + Number(table["rows"] ?? 0), 0);
+          const rows = snapshot.tables.reduce((sum, table) => sum + Number(table["row_count"] ?? 0), 0);
           return (
             <p class="dim">
               {plural(snapshot.tables.length, "type")}, {plural(rows, "row")}; last change{" "}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
@@ -12,8 +13,9 @@ from starlette.responses import Response, StreamingResponse
 
 from omnigraph.changes import facts
 from omnigraph.engine.budget import Cancellation
-from omnigraph.errors import OmnigraphError
+from omnigraph.errors import NotFoundError, OmnigraphError
 from omnigraph.formats.cells import plain_value, to_json
+from omnigraph.graph import Graph
 from omnigraph.server import wire
 from omnigraph.server.answers import MediaType, answer_head, answer_json, choose_media_type
 from omnigraph.server.context import (
@@ -76,6 +78,56 @@ def _commit_facts(commit: Any, gone: dict[str, Any]) -> dict[str, Any]:
     found = gone.get(commit.commit_id)
     let_go = None if found is None else {"at": found.at.isoformat(), "rule": found.rule}
     return {**commit.to_json(), "let_go": let_go}
+
+
+@router.get("/history", responses=gives(wire.HistoryAnswer))
+async def history(
+    call: Call, branch: Name = None, limit: Limit = 100, cursor: Cursor = None
+) -> Response:
+    """The commits of every branch, or of one with what was merged into it, as one graph.
+
+    Each commit precedes its parents, newer ones first, and has the branches that end at it and its
+    tags. Pages fit together while commits are added: the cursor names the last commit before it.
+    """
+
+    def run(_: Cancellation) -> Response:
+        every = call.graph.commits.every(branch=branch)
+        after = from_cursor(cursor)
+        places = (place for place, commit in enumerate(every) if commit.commit_id == after)
+        start = 0 if after is None else next(places, len(every) - 1) + 1
+        page = every[start : start + limit]
+        gone = call.graph.commits.let_go(page)
+        tips, tags = _tips(call.graph), _tags(call.graph)
+        shown = [
+            {
+                **_commit_facts(commit, gone),
+                "branches": tips.get(commit.commit_id, []),
+                "tags": tags.get(commit.commit_id, []),
+            }
+            for commit in page
+        ]
+        more = start + limit < len(every)
+        following = to_cursor(page[-1].commit_id) if page and more else None
+        return answer_json({"commits": shown, "cursor": following})
+
+    return await call.read(run)
+
+
+def _tips(graph: Graph) -> dict[str, list[str]]:
+    """The branches that end at a commit, by its id."""
+    tips: dict[str, list[str]] = {}
+    for name in sorted(graph.branches.list()):
+        # A branch that is deleted meanwhile is left out.
+        with suppress(NotFoundError):
+            tips.setdefault(graph.snapshot(branch=name).head.commit_id, []).append(name)
+    return tips
+
+
+def _tags(graph: Graph) -> dict[str, list[str]]:
+    tags: dict[str, list[str]] = {}
+    for tag in graph.tags.list():
+        tags.setdefault(tag.commit_id, []).append(str(tag.name))
+    return tags
 
 
 @router.get("/commits/{commit}", responses=gives(wire.CommitAnswer))

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from omnigraph.drawings.schemas import schema_svg
 from omnigraph.engine.budget import Cancellation
+from omnigraph.schema import codec
 from omnigraph.server import wire
-from omnigraph.server.answers import answer_json
+from omnigraph.server.answers import MediaType, answer_json
 from omnigraph.server.context import AtPoint, Call, expected_head, read_json, refuse_key
-from omnigraph.server.routes.documents import gives, takes
+from omnigraph.server.routes.documents import gives, gives_bytes, takes
 
 router = APIRouter(prefix="/graphs/{graph}/schema")
+
+_SVG: Final = "image/svg+xml"
 
 
 @router.get("", responses=gives(wire.SchemaAnswer))
@@ -23,6 +27,28 @@ async def schema(call: Call, at: AtPoint) -> Response:
     def run(_: Cancellation) -> Response:
         accepted = call.graph.schema.show(**at.names)
         return answer_json({"schema": accepted.text, "digest": accepted.digest})
+
+    return await call.read(run)
+
+
+@router.get("/catalog", responses=gives(wire.CatalogAnswer))
+async def catalog(call: Call, at: AtPoint) -> Response:
+    """The schema at one commit as a document: its types with their properties, keys and indexes."""
+
+    def run(_: Cancellation) -> Response:
+        text = codec.encode(call.graph.schema.show(**at.names).catalog)
+        return Response(text, media_type=MediaType.JSON)
+
+    return await call.read(run)
+
+
+@router.get("/picture", responses=gives_bytes(_SVG))
+async def picture(call: Call, at: AtPoint) -> Response:
+    """The schema at one commit as a drawing."""
+
+    def run(_: Cancellation) -> Response:
+        accepted = call.graph.schema.show(**at.names)
+        return Response(schema_svg(accepted.catalog, title="schema"), media_type=_SVG)
 
     return await call.read(run)
 
