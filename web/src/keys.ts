@@ -1,6 +1,6 @@
 /** Keyboard shortcuts: single keys, and `g` followed by a letter. Never while a person types. */
 
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 export interface Shortcut {
   /** `?`, `/`, `j`, or `g h`. */
@@ -11,7 +11,14 @@ export interface Shortcut {
 }
 
 const PAUSE_MS = 1_200;
-const layers: Shortcut[][] = [];
+
+/** The shortcuts of one component that is shown. */
+interface Layer {
+  isFrame: boolean;
+  shortcuts: Shortcut[];
+}
+
+const layers: Layer[] = [];
 let pending: { key: string; at: number } | null = null;
 
 function isTyping(target: EventTarget | null): boolean {
@@ -35,22 +42,29 @@ function onKey(event: KeyboardEvent): void {
 }
 
 function findShortcut(keys: string): Shortcut | undefined {
-  return layers.findLast((layer) => layer.some((each) => each.keys === keys))?.find((each) => each.keys === keys);
+  // A page may give a key of the frame another meaning.
+  return allShortcuts().findLast((each) => each.keys === keys);
 }
 
-/** Every shortcut that works now, those of the page last. */
+/** Every shortcut that works now: those of the frame, then those of the page. */
 export function allShortcuts(): Shortcut[] {
-  return layers.flat();
+  const ordered = [...layers.filter((layer) => layer.isFrame), ...layers.filter((layer) => !layer.isFrame)];
+  return ordered.flatMap((layer) => layer.shortcuts);
 }
 
-/** Have shortcuts while a component is shown; those of inner components take precedence. */
-export function useShortcuts(shortcuts: Shortcut[]): void {
-  useEffect(() => {
+/** Have shortcuts while a component is shown. `isFrame` marks those that every page has. */
+export function useShortcuts(shortcuts: Shortcut[], isFrame = false): void {
+  const own = useRef<Layer>({ isFrame, shortcuts });
+  // Before the next key: what a key changed is known to the one that follows at once.
+  useLayoutEffect(() => {
+    own.current.shortcuts = shortcuts;
+  });
+  useLayoutEffect(() => {
     if (layers.length === 0) addEventListener("keydown", onKey);
-    layers.push(shortcuts);
+    layers.push(own.current);
     return () => {
-      layers.splice(layers.indexOf(shortcuts), 1);
+      layers.splice(layers.indexOf(own.current), 1);
       if (layers.length === 0) removeEventListener("keydown", onKey);
     };
-  });
+  }, []);
 }

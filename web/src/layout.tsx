@@ -22,8 +22,8 @@ const LINKS = [
   { page: "proposals", title: "Proposals", key: "p" },
 ] as const;
 
-/** Pages that show one thing, and the link of the navigation that they belong to. */
-const BELONGS: Record<string, string> = { commits: "history", entities: "query", search: "query" };
+/** Pages that the navigation has no link to, and the link that they belong to. */
+const BELONGS: Record<string, string> = { commits: "history" };
 
 interface LayoutProps {
   session: SessionAnswer;
@@ -51,7 +51,7 @@ export function Layout({ session, logOut, graph, page, branch, children }: Layou
       shortcuts.push({ keys: `g ${link.key}`, means, run: () => goTo(address(link.page)) });
     }
   }
-  useShortcuts(shortcuts);
+  useShortcuts(shortcuts, true);
   const current = BELONGS[page ?? ""] ?? page;
   return (
     <SessionContext.Provider value={session}>
@@ -150,15 +150,19 @@ function BranchChoice({ graph, page, branch }: { graph: string; page: string; br
   );
   if (!OF_BRANCHES.has(page)) return null;
   const names = (loaded.value?.branches ?? []).map((each) => each.branch);
-  const choose = (chosen: string): void => {
-    const [path = "", query = ""] = location.hash.slice(1).split("?");
-    const values = new URLSearchParams(query);
-    if (chosen === "main") values.delete("branch");
-    else values.set("branch", chosen);
+  // The history is that of all branches, unless one is chosen.
+  const showsAll = page === "history";
+  const [path = "", query = ""] = location.hash.slice(1).split("?");
+  const values = new URLSearchParams(query);
+  const chosen = showsAll ? (values.get("branch") ?? "") : branch;
+  const choose = (name: string): void => {
+    if (name === "" || (name === "main" && !showsAll)) values.delete("branch");
+    else values.set("branch", name);
     goTo(`#${path}${values.size > 0 ? `?${values}` : ""}`);
   };
   return (
-    <select aria-label="Branch" value={branch} onChange={(event) => choose(event.currentTarget.value)}>
+    <select aria-label="Branch" value={chosen} onChange={(event) => choose(event.currentTarget.value)}>
+      {showsAll && <option value="">all branches</option>}
       {!names.includes(branch) && <option value={branch}>{visible(branch)}</option>}
       {names.map((name) => (
         <option key={name} value={name}>

@@ -38,8 +38,8 @@ class _Link:
     colour: str
 
 
-def schema_svg(catalog: Catalog, *, title: str) -> str:
-    """The picture of a schema."""
+def schema_svg(catalog: Catalog, *, title: str, styled: bool = True) -> str:
+    """The picture of a schema, with a style of its own unless a page has one for it."""
     types = {type_.name: type_ for type_ in catalog.types}
     rank = ranks(
         [node_type.name for node_type in catalog.node_types],
@@ -71,7 +71,8 @@ def schema_svg(catalog: Catalog, *, title: str) -> str:
     height = max((place.y + place.height for place in places.values()), default=0.0)
     group = f'<g transform="translate({_MARGIN} {_MARGIN})">'
     picture = [group, *elements, "</g>"]
-    return svg.document(width + 2 * _MARGIN, height + 2 * _MARGIN, picture, title=title)
+    size = (width + 2 * _MARGIN, height + 2 * _MARGIN)
+    return svg.document(*size, picture, title=title, styled=styled)
 
 
 def lines_of(type_: SchemaType) -> list[str]:
@@ -185,9 +186,8 @@ def _box(type_: SchemaType, place: Place, colour: str) -> Iterator[str]:
     is_edge = isinstance(type_, EdgeType)
     x, y, width, height = place.x, place.y, place.width, place.height
     radius = 13 if is_edge else 4
-    outline = f"stroke:{colour}"
     yield svg.element(
-        "rect", x=x, y=y, width=width, height=height, rx=radius, class_="box", style=outline
+        "rect", x=x, y=y, width=width, height=height, rx=radius, class_="box", stroke=colour
     )
     if not is_edge:
         yield svg.element("rect", x=x, y=y, width=width, height=_HEADER, rx=radius, fill=colour)

@@ -19,7 +19,7 @@ _STYLE: Final = (
     "text{font:12px " + FONT + ";fill:#1f2328}"
     ".dim{fill:#656d76}.strong{font-weight:600}.light{fill:#ffffff}"
     "path.line{fill:none;stroke-width:1.6}"
-    "rect.box{fill:#ffffff;stroke:#8c959f}"
+    "rect.box{fill:#ffffff}"
 )
 
 
@@ -40,14 +40,20 @@ def element(name: str, content: str | None = None, **attributes: object) -> str:
     )
 
 
-def document(width: float, height: float, elements: Iterable[str], *, title: str) -> str:
-    """A whole picture."""
+def document(
+    width: float, height: float, elements: Iterable[str], *, title: str, styled: bool = True
+) -> str:
+    """A whole picture.
+
+    Args:
+        styled: Whether with colours and fonts of its own; else those of the page that shows it.
+    """
     size = f'width="{_format_value(width)}" height="{_format_value(height)}"'
     box = f'viewBox="0 0 {_format_value(width)} {_format_value(height)}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} {box} role="img">',
         element("title", title),
-        element("style", _STYLE),
+        *([element("style", _STYLE)] if styled else []),
         element("rect", width="100%", height="100%", fill="#ffffff"),
         *elements,
         "</svg>",

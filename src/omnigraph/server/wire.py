@@ -541,9 +541,9 @@ class CatalogAnswer(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     format: int
-    interfaces: list[dict[str, Any]]
-    node_types: list[dict[str, Any]]
-    edge_types: list[dict[str, Any]]
+    interfaces: list[dict[str, Any]] = []
+    node_types: list[dict[str, Any]] = []
+    edge_types: list[dict[str, Any]] = []
 
 
 class SchemaPlanAnswer(BaseModel):

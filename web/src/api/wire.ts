@@ -43,9 +43,9 @@ export interface CallBody {
 /** A schema as a document, equal for equal schemas. */
 export interface CatalogAnswer {
   format: number;
-  interfaces: Record<string, unknown>[];
-  node_types: Record<string, unknown>[];
-  edge_types: Record<string, unknown>[];
+  interfaces?: Record<string, unknown>[];
+  node_types?: Record<string, unknown>[];
+  edge_types?: Record<string, unknown>[];
   [name: string]: unknown;
 }
 

@@ -59,6 +59,7 @@ export function QueryPage({ graph, branch, query }: PageProps): JSX.Element {
       </div>
       <form
         class="console"
+        onKeyDown={onKeyDown}
         onSubmit={(event) => {
           event.preventDefault();
           void action.run();
@@ -68,13 +69,12 @@ export function QueryPage({ graph, branch, query }: PageProps): JSX.Element {
           class="code"
           name="query"
           aria-label="Query"
-          rows={Math.min(18, Math.max(8, text.split("\n").length + 1))}
+          rows={Math.min(18, Math.max(6, text.split("\n").length + 1))}
           spellcheck={false}
           autocapitalize="off"
           placeholder={example ?? "query all() { … }"}
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
-          onKeyDown={onKeyDown}
         />
         {parameters.length > 0 && (
           <fieldset>

@@ -26,7 +26,7 @@ export function nodeKey(type: string, id: string): string {
   return `${type}\u0000${id}`;
 }
 
-const DISTANCE = 74;
+const DISTANCE = 88;
 const LABEL_MAX = 22;
 const MARGIN_X = 90;
 const MARGIN_Y = 34;
@@ -85,7 +85,7 @@ export function GraphPicture({
                 <title>{visible(`${node.type} ${node.id}`)}</title>
                 <g transform={`translate(${point.x.toFixed(1)} ${point.y.toFixed(1)})`}>
                   <circle r={at === 0 ? RADIUS + 3 : RADIUS} />
-                  <text y={-RADIUS - 6} text-anchor="middle">
+                  <text y={at > 0 && point.y >= 0 ? RADIUS + 15 : -RADIUS - 8} text-anchor="middle">
                     {text}
                   </text>
                 </g>

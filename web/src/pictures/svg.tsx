@@ -15,7 +15,7 @@ const COLOURS = ["#2f6feb", "#d1570c", "#1a7f37", "#8250df", "#bf3989", "#9a6700
 export function loadSchemaPicture(graph: string, branch: string, signal: AbortSignal): Promise<Document> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
-    request.open("GET", `${graphPath(graph, "schema", "picture")}?branch=${encodeURIComponent(branch)}`);
+    request.open("GET", `${graphPath(graph, "schema", "picture")}?styled=false&branch=${encodeURIComponent(branch)}`);
     request.responseType = "document";
     const token = readToken();
     if (token !== null) request.setRequestHeader("Authorization", `Bearer ${token}`);
@@ -58,8 +58,7 @@ export function rebuild(element: Element, key = 0): VNode | null {
 }
 
 function colourOf(element: Element): string {
-  const style = /stroke:(#[0-9a-f]{6})/.exec(element.getAttribute("style") ?? "");
-  return style?.[1] ?? element.getAttribute("stroke") ?? element.getAttribute("fill") ?? "";
+  return element.getAttribute("stroke") ?? element.getAttribute("fill") ?? "";
 }
 
 /** Rectangles are the ground of the drawing, boxes, and the titles of boxes. */

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from omnigraph.drawings.schemas import schema_svg
@@ -18,6 +18,7 @@ from omnigraph.server.routes.documents import gives, gives_bytes, takes
 router = APIRouter(prefix="/graphs/{graph}/schema")
 
 _SVG: Final = "image/svg+xml"
+Styled = Annotated[bool, Query(description="Whether with colours and fonts of its own.")]
 
 
 @router.get("", responses=gives(wire.SchemaAnswer))
@@ -43,12 +44,13 @@ async def catalog(call: Call, at: AtPoint) -> Response:
 
 
 @router.get("/picture", responses=gives_bytes(_SVG))
-async def picture(call: Call, at: AtPoint) -> Response:
+async def picture(call: Call, at: AtPoint, *, styled: Styled = True) -> Response:
     """The schema at one commit as a drawing."""
 
     def run(_: Cancellation) -> Response:
         accepted = call.graph.schema.show(**at.names)
-        return Response(schema_svg(accepted.catalog, title="schema"), media_type=_SVG)
+        drawing = schema_svg(accepted.catalog, title="schema", styled=styled)
+        return Response(drawing, media_type=_SVG)
 
     return await call.read(run)
 
