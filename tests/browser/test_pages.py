@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import BIG
-from tests.support.browser import PHONE, Visit, screenshot, visiting
+from tests.support.browser import DESK, PHONE, Visit, screenshot, visiting
 from tests.support.served import Served
 
 ADA = "Ada Lovelace"
@@ -60,6 +60,17 @@ def test_a_token_is_asked_for_and_stays_in_the_tab(browser: Browser, world: Serv
         page.get_by_role("button", name="Log out").click()
         expect(page.get_by_label("Token")).to_be_visible()
         assert page.evaluate("() => sessionStorage.length") == 0
+
+
+def test_a_code_logs_in_once_and_leaves_the_address(browser: Browser, world: Served):
+    code = world.service.logins.offer("grace")
+    for expected in ("Log out", "Log in"):
+        with visiting(browser, world.url) as visit:
+            visit.page.goto(f"{world.url}/#/login?code={code}")
+            expect(visit.page.get_by_role("button", name=expected)).to_be_visible()
+            assert "code" not in visit.page.url
+            if expected == "Log out":
+                expect(visit.page.get_by_text("grace", exact=True)).to_be_visible()
 
 
 def test_an_entity_is_found_with_its_neighbours_and_its_history(visit: Visit):
@@ -214,7 +225,7 @@ def test_the_pages_are_accessible_and_fit_a_phone(browser: Browser, world: Serve
             if scheme == "light":
                 visit.page.set_viewport_size(PHONE)
                 assert visit.overflow() <= 0, f"{name} is wider than a phone"
-                visit.page.set_viewport_size({"width": 1200, "height": 760})
+                visit.page.set_viewport_size(DESK)
         if scheme == "dark":
             screenshot(visit, "app-entity-dark.png")
 

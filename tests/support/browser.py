@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from playwright.sync_api import Browser, Page, Playwright, Request
+from playwright.sync_api import Browser, Page, Playwright, Request, ViewportSize
 
 from tests.support.sources import REPOSITORY
 
@@ -28,8 +28,8 @@ FLAGS: Final = (
     "--disable-sync",
 )
 SERIOUS: Final = ("serious", "critical")
-PHONE: Final = {"width": 390, "height": 844}
-DESK: Final = {"width": 1200, "height": 760}
+PHONE: Final = ViewportSize(width=390, height=844)
+DESK: Final = ViewportSize(width=1200, height=760)
 
 
 @cache

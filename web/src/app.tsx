@@ -4,7 +4,7 @@ import type { FunctionComponent, JSX } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { request, whenUnauthenticated } from "./api/client";
 import { useLoad } from "./api/hooks";
-import type { SessionAnswer } from "./api/wire";
+import type { LoginAnswer, SessionAnswer } from "./api/wire";
 import { Layout } from "./layout";
 import { BranchesPage } from "./pages/branches";
 import { CommitPage } from "./pages/commit";
@@ -18,8 +18,8 @@ import { ProposalsPage } from "./pages/proposals";
 import { QueryPage } from "./pages/query";
 import { SchemaPage } from "./pages/schema";
 import { SearchPage } from "./pages/search";
-import { type Place, usePlace } from "./router";
-import { forgetToken } from "./session";
+import { parsePlace, type Place, usePlace } from "./router";
+import { forgetToken, storeToken } from "./session";
 import { Empty, Failure, Loading } from "./ui/status";
 
 /** The pages of a graph, by the segment of the address after its name. */
@@ -34,11 +34,24 @@ const PAGES: Record<string, FunctionComponent<PageProps>> = {
   proposals: ProposalsPage,
 };
 
+/** Use the code that the address has, if it has one: it is good once, and leaves the address first. */
+async function redeemCode(): Promise<void> {
+  const place = parsePlace(location.hash);
+  const code = place.path[0] === "login" ? place.query.get("code") : null;
+  if (code === null) return;
+  history.replaceState(null, "", location.pathname);
+  const { token } = await request<LoginAnswer>("session", { body: { code } });
+  storeToken(token);
+}
+
 export function App(): JSX.Element {
   const [needsToken, setNeedsToken] = useState(false);
   const place = usePlace();
   useEffect(() => whenUnauthenticated(() => setNeedsToken(true)), []);
-  const session = useLoad((signal) => request<SessionAnswer>("session", { signal }), []);
+  const session = useLoad(async (signal) => {
+    await redeemCode();
+    return request<SessionAnswer>("session", { signal });
+  }, []);
   const onLogin = useCallback(() => {
     setNeedsToken(false);
     session.reload();

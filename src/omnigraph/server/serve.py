@@ -15,6 +15,7 @@ from omnigraph.errors import InvalidInputError
 from omnigraph.policy.authority import ACTOR_VARIABLE, POLICY_VARIABLE
 from omnigraph.server.app import make_app
 from omnigraph.server.identity import require_safe_address
+from omnigraph.server.opening import open_app
 from omnigraph.server.service import GraphService
 from omnigraph.server.settings import ServerSettings
 
@@ -22,11 +23,14 @@ _HEADER_BYTES_MAX: Final = 32 << 10
 _IDLE_SECONDS: Final = 30
 
 
-def serve(settings: ServerSettings, *, started: Callable[[str], None]) -> None:
+def serve(
+    settings: ServerSettings, *, started: Callable[[str], None], open_for: str | None = None
+) -> None:
     """Serve until SIGINT or SIGTERM; then finish what has begun, within the time to stop.
 
     Args:
         started: Called with the server's address, right before it takes requests.
+        open_for: Show the web app in a browser, to this actor.
 
     Raises:
         InvalidInputError: no graph is named, the address is taken, or would be open to everybody.
@@ -45,7 +49,10 @@ def serve(settings: ServerSettings, *, started: Callable[[str], None]) -> None:
     listener = listen(settings.host, settings.port)
     _log_to_standard_error()
     host, port = listener.getsockname()[:2]
-    started(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    started(address)
+    if open_for is not None:
+        open_app(service, address, open_for)
     server = uvicorn.Server(configure(service))
     try:
         server.run(sockets=[listener])

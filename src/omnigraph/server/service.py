@@ -31,8 +31,10 @@ from omnigraph.policy.files import PolicyFile
 from omnigraph.server.admission import Gate, GateLimits
 from omnigraph.server.identity import Identities
 from omnigraph.server.jobs import Job, JobFolder
+from omnigraph.server.logins import LoginCodes
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.settings import ServerSettings
+from omnigraph.server.tokens import TokenFile
 from omnigraph.transaction.requests import RequestKey
 
 _log: Final = logging.getLogger("omnigraph.server")
@@ -50,6 +52,7 @@ class GraphService:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.identities = Identities(settings, self.clock)
+        self.logins = LoginCodes(TokenFile(settings.token_file, self.clock), self.clock)
         self.metrics = Metrics()
         settings.state.mkdir(parents=True, exist_ok=True)
         self.scratch = settings.state / "scratch"

@@ -184,6 +184,19 @@ class SchemaBody(_Body):
     expect_head: Name | None = None
 
 
+class LoginBody(_Body):
+    """A code that is good for one login."""
+
+    code: Name
+
+
+class LoginAnswer(BaseModel):
+    """A token, and whose it is."""
+
+    token: str
+    actor: str
+
+
 class Problem(BaseModel):
     """What went wrong: RFC 9457, with our code, hint and details."""
 

@@ -281,6 +281,17 @@ export interface JobsAnswer {
   cursor: string | null;
 }
 
+/** A token, and whose it is. */
+export interface LoginAnswer {
+  token: string;
+  actor: string;
+}
+
+/** A code that is good for one login. */
+export interface LoginBody {
+  code: string;
+}
+
 /** What a merge did, or would do. */
 export interface MergeAnswer {
   outcome: string;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +37,11 @@ def serve(
             "--allow-anonymous", help="Take requests without a token; from this machine only."
         ),
     ] = False,
+    opens: Annotated[
+        bool,
+        typer.Option("--open", help="Show the web app in a browser, logged in as --actor."),
+    ] = False,
+    actor: options.Actor = None,
 ) -> None:
     """Serve graphs over HTTP until Ctrl-C. Writes that have begun are finished."""
     require_server()
@@ -61,8 +67,18 @@ def serve(
     def say_address(address: str) -> None:
         for name in settings.graphs:
             render.say(f"serving {address}/graphs/{name}")
+        render.say(f"the web app is at {address}")
 
-    run(settings, started=say_address)
+    run(settings, started=say_address, open_for=(actor or _user()) if opens else None)
+
+
+def _user() -> str:
+    """The name of who runs this, for the history."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # A user without a name, as in some containers.
+        return "owner"
 
 
 def _name_of(uri: str) -> str:

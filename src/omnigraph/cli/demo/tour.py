@@ -192,7 +192,7 @@ class Tour:
             f"omnigraph query citing --query {QUERIES} --param doi=10.5555/2 --engine spark",
             "omnigraph export out.jsonl --type Company",
             "omnigraph schema show --format svg > schema.svg",
-            f"omnigraph serve {GRAPH} --allow-anonymous",
+            f"omnigraph serve {GRAPH} --open",
             f'python -c \'import omnigraph; print(omnigraph.open("{GRAPH}").query('
             '"query n() { match { $p: Paper } return { count($p) as papers } }").rows())\'',
         ):

@@ -70,7 +70,9 @@ def describe(app: FastAPI) -> dict[str, Any]:
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     for path, methods in document["paths"].items():
         for operation in methods.values():
-            if path.startswith(("/graphs", "/session")):
+            if path.startswith("/graphs") or (
+                path == "/session" and "requestBody" not in operation
+            ):
                 operation["security"] = [{"token": []}]
     app.openapi_schema = document
     return document

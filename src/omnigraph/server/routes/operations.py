@@ -13,8 +13,9 @@ from omnigraph import __version__
 from omnigraph.engine.budget import Cancellation
 from omnigraph.server import wire
 from omnigraph.server.answers import answer_json
-from omnigraph.server.context import Actor, Call, Limit, service_of
-from omnigraph.server.routes.documents import gives, gives_bytes
+from omnigraph.server.context import Actor, Call, Limit, read_json, refuse_key, service_of
+from omnigraph.server.origins import require_own_site
+from omnigraph.server.routes.documents import gives, gives_bytes, takes
 
 router = APIRouter()
 
@@ -54,6 +55,22 @@ async def session(request: Request, actor: Actor) -> Response:
         return answer_json({"actor": actor, "graphs": names, "version": __version__})
 
     return await service.read(request, actor, run)
+
+
+@router.post(
+    "/session",
+    status_code=201,
+    openapi_extra=takes(wire.LoginBody),
+    responses=gives(wire.LoginAnswer, status=201),
+)
+async def log_in(request: Request) -> Response:
+    """A token for a code that the server gave to who started it; a code is good once."""
+    refuse_key(request)
+    service = service_of(request)
+    require_own_site(request, service.settings)
+    body = await read_json(request, wire.LoginBody)
+    token, actor = await service.write(None, lambda: service.logins.redeem(body.code))
+    return answer_json({"token": token, "actor": actor}, 201)
 
 
 @router.get("/graphs", responses=gives(wire.GraphNamesAnswer))
