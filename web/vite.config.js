@@ -5,7 +5,7 @@ export default defineConfig({
   base: "./",
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
-    outDir: "../src/omnigraph/server/app",
+    outDir: "../src/omnigraph/server/built_app",
     emptyOutDir: true,
     // The policy of the page allows no inline script and no data: address.
     assetsInlineLimit: 0,

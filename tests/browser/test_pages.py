@@ -48,6 +48,7 @@ def test_a_token_is_asked_for_and_stays_in_the_tab(browser: Browser, world: Serv
         page.get_by_label("Token").fill("omni_wrong")
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_role("alert")).to_contain_text("unknown, expired or revoked")
+        assert visit.findings() == []
 
         visit.log_in(world.token)
 
@@ -184,6 +185,7 @@ def test_the_keyboard_leads_everywhere(visit: Visit):
         expect(heading(page, name)).to_be_visible()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("search for an entity")
+    assert visit.findings() == []
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("/")

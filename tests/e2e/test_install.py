@@ -1,9 +1,11 @@
 """The package as it is installed: from its wheel, in an environment that nobody activated."""
 
 import json
+import re
 from pathlib import Path
 from textwrap import dedent
 from typing import Final
+from zipfile import ZipFile
 
 import pytest
 
@@ -95,6 +97,15 @@ def test_the_python_on_the_path_has_no_omnigraph(complete: Environment, folder: 
     other, _, ours = told(complete, folder, program)
     assert other == "[None, None]"
     assert ours.startswith(str(complete.python.parents[1]))
+
+
+def test_the_wheel_has_the_web_app(wheel: Path) -> None:
+    if not (REPOSITORY / "src/omnigraph/server/built_app/index.html").is_file():
+        pytest.skip("the web app was not built (make web)")
+    names = ZipFile(wheel).namelist()
+    assert "omnigraph/server/built_app/index.html" in names
+    assert any(re.fullmatch(r"omnigraph/server/built_app/assets/.*\.js", name) for name in names)
+    assert not [name for name in names if "node_modules" in name or name.startswith("web/")]
 
 
 @pytest.mark.parametrize("kind", ["complete", "bare"])

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, Playwright, Request, ViewportSize
 
 from tests.support.sources import REPOSITORY
 
-APP: Final = REPOSITORY / "src/omnigraph/server/app/index.html"
+APP: Final = REPOSITORY / "src/omnigraph/server/built_app/index.html"
 AXE: Final = REPOSITORY / "web/node_modules/axe-core/axe.min.js"
 FLAGS: Final = (
     "--no-sandbox",

@@ -59,7 +59,7 @@ class Environment:
 def build_wheel(folder: Path) -> Path:
     """The wheel of this repository."""
     command = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
-    app = REPOSITORY / "src/omnigraph/server/app/index.html"
+    app = REPOSITORY / "src/omnigraph/server/built_app/index.html"
     # Without Node, `make test` has reported that there is no app.
     variables = os.environ if app.is_file() else {**os.environ, "OMNIGRAPH_WEB": "skip"}
     program = [sys.executable, "-m", "pip", *command, str(REPOSITORY)]

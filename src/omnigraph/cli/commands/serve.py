@@ -45,6 +45,7 @@ def serve(
 ) -> None:
     """Serve graphs over HTTP until Ctrl-C. Writes that have begun are finished."""
     require_server()
+    from omnigraph.server.routes.pages import is_app_built
     from omnigraph.server.serve import serve as run
     from omnigraph.server.settings import read_settings
 
@@ -67,7 +68,10 @@ def serve(
     def say_address(address: str) -> None:
         for name in settings.graphs:
             render.say(f"serving {address}/graphs/{name}")
-        render.say(f"the web app is at {address}")
+        if is_app_built():
+            render.say(f"the web app is at {address}")
+        else:
+            render.say("the web app was not built: 'make web' builds it in a checkout")
 
     run(settings, started=say_address, open_for=(actor or _user()) if opens else None)
 

@@ -19,7 +19,7 @@ from omnigraph.errors import NotFoundError
 
 router = APIRouter(include_in_schema=False)
 
-FOLDER: Final = Path(__file__).parents[1] / "app"
+FOLDER: Final = Path(__file__).parents[1] / "built_app"
 """The app as `web/build.py` builds it; a checkout may lack it."""
 
 _POLICY: Final = "; ".join(
@@ -52,13 +52,17 @@ _NOT_BUILT: Final = (
 )
 
 
+def is_app_built() -> bool:
+    """Whether there is an app to serve."""
+    return (FOLDER / "index.html").is_file()
+
+
 @router.get("/")
 async def page(request: Request) -> Response:
     """The page of the app."""
-    path = FOLDER / "index.html"
-    if not path.is_file():
+    if not is_app_built():
         return PlainTextResponse(_NOT_BUILT, 404)
-    return _answer(request, path, _ALWAYS_ASKED)
+    return _answer(request, FOLDER / "index.html", _ALWAYS_ASKED)
 
 
 @router.get("/icon.svg")
