@@ -144,6 +144,7 @@ def test_the_console_shows_rows_pictures_and_mistakes(visit: Visit):
     expect(page.locator(".picture a.node")).to_have_count(4)
     expect(page.locator(".picture .edge")).to_have_count(3)
     settle(visit)
+    page.locator("figcaption").scroll_into_view_if_needed()
     screenshot(visit, "app-query.png")
 
     page.get_by_label("Query", exact=True).fill("query q() { match { $p: Persn } return { $p } }")
