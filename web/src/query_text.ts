@@ -45,8 +45,9 @@ export interface PicturePlan {
 }
 
 const ROWS_MAX = 200;
-const WALK = /\$(\w+)\s+(<)?\s*(?:\$\w+\s*:\s*)?([a-z]\w*(?:\s*\|\s*[a-z]\w*)*)\s*(\{\s*\d+\s*(?:,\s*\d*\s*)?\})?\s*(>)?\s+\$(\w+)/g;
-const WORDS = new Set(["and", "or", "not", "in", "is", "contains", "starts_with", "ends_with", "like", "matches"]);
+/** Stands for hops such as `{1,3}`, so that every brace that is left encloses a block. */
+const HOPS = "#";
+const WALK = /\$(\w+)\s+<?\s*(?:\$\w+\s*:\s*)?([a-z]\w*(?:\s*\|\s*[a-z]\w*)*)\s*(#)?\s*>?\s*\$(\w+)/;
 
 /** How to draw what a query matches; null if its match names no nodes, or is written otherwise. */
 export function picturePlan(text: string, catalog: Catalog): PicturePlan | null {
@@ -64,13 +65,12 @@ export function picturePlan(text: string, catalog: Catalog): PicturePlan | null 
   const edges: { source: string; target: string; label: string; isPath: boolean }[] = [];
   const known = new Set(catalog.edges.map((edge) => edge.name.toLowerCase()));
   let rest = outer;
-  // A walk ends where the next one may begin, at the same variable.
-  for (let found = walkAt(rest); found !== null; found = walkAt(rest)) {
-    const [whole, source = "", , label = "", hops, , target = ""] = found;
+  for (let found = WALK.exec(rest); found !== null; found = WALK.exec(rest)) {
+    const [whole, source = "", label = "", hops, target = ""] = found;
+    // The next walk may begin where this one ends.
     rest = rest.slice(found.index + whole.length - target.length - 1);
     const names = label.split("|").map((name) => name.trim());
-    if (names.some((name) => WORDS.has(name) || !known.has(name.toLowerCase()))) continue;
-    if (target === "_" || source === "_") continue;
+    if (names.some((name) => !known.has(name.toLowerCase())) || target === "_" || source === "_") continue;
     nodes.add(source).add(target);
     edges.push({ ...directed(source, target, names[0] ?? "", outer, catalog), label: names.join("|"), isPath: hops !== undefined });
   }
@@ -78,11 +78,6 @@ export function picturePlan(text: string, catalog: Catalog): PicturePlan | null 
   const columns = [...nodes].flatMap((name) => [`type($${name}) as t_${name}`, `$${name}.id as i_${name}`]);
   const query = `query picture${header[1]} { match {${match}} return { ${columns.join(", ")} } limit ${ROWS_MAX} }`;
   return { query, nodes: [...nodes], edges };
-}
-
-function walkAt(text: string): RegExpExecArray | null {
-  WALK.lastIndex = 0;
-  return WALK.exec(text);
 }
 
 /** The ends of a walk as the edge leads: where the types decide it, they do. */
@@ -118,13 +113,13 @@ function closing(text: string, start: number): number | null {
   return null;
 }
 
-/** A match without its inner blocks: their variables are not visible outside. Hops stay. */
+/** A match without its inner blocks, such as `not { … }`: their variables are not visible outside. */
 function withoutBlocks(text: string): string {
-  let result = text.replace(/:\s*([A-Z]\w*(?:\s*\|\s*[A-Z]\w*)*)\s*\{[^{}]*\}/g, ": $1 ");
+  let result = text.replace(/\{\s*\d+\s*(?:,\s*\d*\s*)?\}/g, HOPS);
   let before = "";
   while (before !== result) {
     before = result;
-    result = result.replace(/\b(not|exists|not\s+exists|optional)\s*\{[^{}]*\}/g, " ");
+    result = result.replace(/\{[^{}]*\}/g, " ");
   }
   return result;
 }
