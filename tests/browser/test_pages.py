@@ -21,13 +21,16 @@ TEAM = """query team($company: String) {
   order { knows }
 }"""
 
+# Addresses by the heading of their page; those of a commit are added where it is known.
 PAGES = {
-    "graphs": (),
-    "history": ("graphs", "world", "history"),
-    "schema": ("graphs", "world", "schema"),
-    "query": ("graphs", "world", "query"),
-    "branches": ("graphs", "world", "branches"),
-    "proposals": ("graphs", "world", "proposals"),
+    "Graphs": "",
+    "History": "graphs/world/history",
+    "Schema": "graphs/world/schema",
+    "Query": "graphs/world/query",
+    "Branches": "graphs/world/branches",
+    "Proposals": "graphs/world/proposals",
+    "Search for machine": "graphs/world/search?q=machine",
+    ADA: "graphs/world/entities/Person?id=Ada+Lovelace",
 }
 
 
@@ -35,10 +38,10 @@ def heading(page: Page, name: str | re.Pattern[str]):
     return page.get_by_role("heading", name=name, level=1)
 
 
-def settle(visit: Visit) -> None:
-    """Wait until the page has loaded what it shows."""
-    visit.page.wait_for_load_state("networkidle")
-    expect(visit.page.locator(".loading")).to_have_count(0)
+def settle(visit: Visit, name: str) -> None:
+    """Wait until a page has loaded what it shows."""
+    expect(heading(visit.page, name)).to_be_visible()
+    expect(visit.page.locator(".loading, [aria-busy=true]")).to_have_count(0)
 
 
 def test_a_token_is_asked_for_and_stays_in_the_tab(browser: Browser, world: Served):
@@ -87,7 +90,7 @@ def test_an_entity_is_found_with_its_neighbours_and_its_history(visit: Visit):
     # A link in a picture has the title of its node as its name.
     for name in ("Person Charles Babbage", "City London", "Company Analytical Engines"):
         expect(picture.get_by_role("link", name=name)).to_be_visible()
-    settle(visit)
+    settle(visit, ADA)
     screenshot(visit, "app-entity.png")
 
     page.get_by_role("tab", name="History").click()
@@ -125,9 +128,16 @@ def test_the_history_is_drawn_and_leads_to_commits(visit: Visit):
         page.keyboard.press(key)
 
     expect(heading(page, "Correct a height")).to_be_visible()
+    page.go_back()
+    page.get_by_role("link", name="Load the first people").focus()
+    page.keyboard.press("Enter")
+    expect(heading(page, "Load the first people")).to_be_visible()
+    expect(page.locator("main")).to_be_focused()
+    page.go_back()
+    page.get_by_role("link", name="Correct a height").click()
     expect(page.locator("ul.changes del")).to_have_text("1.7")
     expect(page.locator("ul.changes ins")).to_have_text("1.65")
-    settle(visit)
+    settle(visit, "Correct a height")
     screenshot(visit, "app-commit.png")
 
 
@@ -143,7 +153,7 @@ def test_the_console_shows_rows_pictures_and_mistakes(visit: Visit):
     page.get_by_role("tab", name="Picture").click()
     expect(page.locator(".picture a.node")).to_have_count(4)
     expect(page.locator(".picture .edge")).to_have_count(3)
-    settle(visit)
+    settle(visit, "Query")
     page.locator("figcaption").scroll_into_view_if_needed()
     screenshot(visit, "app-query.png")
 
@@ -213,17 +223,11 @@ def test_the_schema_is_drawn(visit: Visit):
 def test_the_pages_are_accessible_and_fit_a_phone(browser: Browser, world: Served, scheme):
     with visiting(browser, world.url, color_scheme=scheme) as visit:
         visit.hold(world.token)
-        commit = world.service.graph("world", None).snapshot().head.commit_id
-        pages = {
-            **PAGES,
-            "commit": ("graphs", "world", "commits", commit),
-            "search": ("graphs", "world", "search?q=machine"),
-            "entity": ("graphs", "world", "entities", "Person?id=Ada+Lovelace"),
-        }
-        for name, parts in pages.items():
-            # Addresses with `?` are written out, and the others quoted.
-            visit.page.goto(f"{world.url}/#/{'/'.join(parts)}")
-            settle(visit)
+        commit = world.service.graph("world", None).snapshot().head
+        pages = {str(commit.message): f"graphs/world/commits/{commit.commit_id}", **PAGES}
+        for name, address in pages.items():
+            visit.page.goto(f"{world.url}/#/{address}")
+            settle(visit, name)
             assert visit.findings() == [], name
             if scheme == "light":
                 visit.page.set_viewport_size(PHONE)
@@ -258,7 +262,7 @@ def test_hostile_content_is_shown_as_text(browser: Browser, world: Served):
             for kind, text in HOSTILE.items():
                 visit.go("graphs", "world", "entities", "Person", id=text, branch="hostile")
                 expect(page.locator("dl.values dd").nth(1)).to_be_visible()
-                settle(visit)
+                expect(page.locator(".loading")).to_have_count(0)
                 assert visit.overflow() <= 0, kind
                 shown = page.locator("dl.values dd").nth(1).inner_text()
                 # No character hides, and none turns the direction of the others.

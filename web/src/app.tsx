@@ -1,7 +1,7 @@
 /** The app: who is here, which page is asked for, and the layout around it. */
 
 import type { FunctionComponent, JSX } from "preact";
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { request, whenUnauthenticated } from "./api/client";
 import { useLoad } from "./api/hooks";
 import type { LoginAnswer, SessionAnswer } from "./api/wire";
@@ -75,9 +75,17 @@ export function App(): JSX.Element {
 function Page({ place, session, logOut }: { place: Place; session: SessionAnswer; logOut: () => void }): JSX.Element {
   const [root, graph, page = "history", ...path] = place.path;
   const branch = place.query.get("branch") ?? "main";
+  const shown = useRef("");
+  const address = [...place.path, place.query.get("id") ?? ""].join("/");
   useEffect(() => {
+    // Another page starts at its top, and assistive technology reads on from there.
+    if (shown.current !== "" && shown.current !== address) {
+      scrollTo(0, 0);
+      document.getElementById("content")?.focus({ preventScroll: true });
+    }
+    shown.current = address;
     document.title = graph === undefined ? "Omnigraph" : `${[page, ...path].join(" ")} · ${graph}`;
-  }, [place.path.join("/")]);
+  }, [address]);
   if (root !== "graphs" || graph === undefined) {
     return (
       <Layout session={session} logOut={logOut}>

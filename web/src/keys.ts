@@ -26,7 +26,13 @@ function isTyping(target: EventTarget | null): boolean {
   return target.isContentEditable || target.matches("input, textarea, select");
 }
 
+/** Whether a key is the element's own: Enter opens the link that has the focus. */
+function isOwnKey(event: KeyboardEvent): boolean {
+  return event.key === "Enter" && event.target instanceof Element && event.target.closest("a, button, summary") !== null;
+}
+
 function onKey(event: KeyboardEvent): void {
+  if (isOwnKey(event)) return;
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (isTyping(event.target) || document.querySelector("dialog[open]") !== null) return;
   const before = pending !== null && event.timeStamp - pending.at < PAUSE_MS ? `${pending.key} ` : "";

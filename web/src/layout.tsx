@@ -12,7 +12,8 @@ import { Dialog } from "./ui/dialog";
 import { visible } from "./ui/text";
 import { SessionContext } from "./who";
 
-const BRANCHES_MAX = 500;
+/** Branches that can be chosen; others are reached from their list. */
+const BRANCHES_MAX = 100;
 
 const LINKS = [
   { page: "history", title: "History", key: "h" },
@@ -89,7 +90,7 @@ export function Layout({ session, logOut, graph, page, branch, children }: Layou
             >
               <input ref={search} type="search" name="q" aria-label="Search for an entity" placeholder="Search  /" />
             </form>
-            <BranchChoice graph={graph} page={page ?? "history"} branch={branch ?? "main"} />
+            {OF_BRANCHES.has(page ?? "history") && <BranchChoice graph={graph} page={page ?? "history"} branch={branch ?? "main"} />}
           </>
         )}
         <span class="rest">
@@ -143,12 +144,11 @@ function skip(event: Event): void {
 /** Pages that look at one branch, and stay when another one is chosen. */
 const OF_BRANCHES = new Set(["history", "schema", "query", "entities", "search"]);
 
-function BranchChoice({ graph, page, branch }: { graph: string; page: string; branch: string }): JSX.Element | null {
+function BranchChoice({ graph, page, branch }: { graph: string; page: string; branch: string }): JSX.Element {
   const loaded = useLoad(
     (signal) => request<BranchesAnswer>(graphPath(graph, "branches"), { query: { limit: BRANCHES_MAX }, signal }),
     [graph, page],
   );
-  if (!OF_BRANCHES.has(page)) return null;
   const names = (loaded.value?.branches ?? []).map((each) => each.branch);
   // The history is that of all branches, unless one is chosen.
   const showsAll = page === "history";
