@@ -74,13 +74,22 @@ def build_app() -> None:
     npm, environment = _find_npm()
     _run([*npm, "ci", "--no-audit", "--no-fund"], environment)
     _run([*npm, "run", "build"], environment)
+    # Of the libraries, the built script contains Preact; its licence asks for a copy.
+    shutil.copy(_ROOT / "web/node_modules/preact/LICENSE", target() / "LICENSE.preact")
     (target() / "SOURCES").write_text(_digest())
 
 
 def _digest() -> str:
     """The digest of all that the built files are made from."""
     web = _ROOT / "web"
-    names = ("index.html", "package.json", "package-lock.json", "tsconfig.json", "vite.config.js")
+    names = (
+        "build.py",
+        "index.html",
+        "package.json",
+        "package-lock.json",
+        "tsconfig.json",
+        "vite.config.js",
+    )
     files = [web / name for name in names]
     files += [path for folder in ("src", "public") for path in (web / folder).rglob("*")]
     digest = hashlib.sha256()

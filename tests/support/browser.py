@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from playwright.sync_api import Browser, Page, Playwright, Request, ViewportSize
+from playwright.sync_api import Browser, Page, Playwright, Request, ViewportSize, expect
 
 from tests.support.sources import REPOSITORY
 
@@ -30,6 +30,10 @@ FLAGS: Final = (
 SERIOUS: Final = ("serious", "critical")
 PHONE: Final = ViewportSize(width=390, height=844)
 DESK: Final = ViewportSize(width=1200, height=760)
+PATIENCE_MS: Final = 30_000
+"""Other tests share the machine: what is waited for may take much longer than it needs."""
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @cache
@@ -59,7 +63,9 @@ def find_chromium() -> str | None:
 
 def launch(playwright: Playwright) -> Browser:
     """A browser without a profile: it remembers nothing, and shows nothing."""
-    return playwright.chromium.launch(executable_path=find_chromium(), args=list(FLAGS))
+    return playwright.chromium.launch(
+        executable_path=find_chromium(), args=list(FLAGS), timeout=4 * PATIENCE_MS
+    )
 
 
 @dataclass
@@ -117,7 +123,7 @@ def visiting(browser: Browser, url: str, **context: Any) -> Iterator[Visit]:
     """A tab of its own for the block; it must end without a complaint or a request elsewhere."""
     own = browser.new_context(viewport=context.pop("viewport", DESK), **context)
     page = own.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(PATIENCE_MS)
     visit = Visit(page, url)
 
     def see(request: Request) -> None:
