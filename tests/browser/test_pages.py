@@ -139,6 +139,11 @@ def test_the_history_is_drawn_and_leads_to_commits(visit: Visit):
     expect(page.locator("ul.changes ins")).to_have_text("1.65")
     settle(visit, "Correct a height")
     screenshot(visit, "app-commit.png")
+    # The row as the commit left it, though its branch has moved on, or is deleted.
+    page.get_by_role("link", name=ADA).click()
+    expect(page.locator("dl.values")).to_contain_text("1.65")
+    page.get_by_role("link", name="as it is on main").click()
+    expect(page.get_by_text("as it was at")).to_have_count(0)
 
 
 def test_the_console_shows_rows_pictures_and_mistakes(visit: Visit):

@@ -30,8 +30,11 @@ export interface Catalog {
   edges: readonly EdgeType[];
 }
 
-export async function loadCatalog(graph: string, branch: string, signal?: AbortSignal): Promise<Catalog> {
-  const answer = await request<CatalogAnswer>(graphPath(graph, "schema", "catalog"), { query: { branch }, signal });
+/** Where a page looks: at the tip of a branch, or at a commit. */
+export type Point = { branch: string } | { commit: string };
+
+export async function loadCatalog(graph: string, point: Point, signal?: AbortSignal): Promise<Catalog> {
+  const answer = await request<CatalogAnswer>(graphPath(graph, "schema", "catalog"), { query: point, signal });
   return {
     nodes: (answer.node_types ?? []) as unknown as NodeType[],
     edges: (answer.edge_types ?? []) as unknown as EdgeType[],

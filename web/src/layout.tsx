@@ -156,6 +156,8 @@ function BranchChoice({ graph, page, branch }: { graph: string; page: string; br
   const values = new URLSearchParams(query);
   const chosen = showsAll ? (values.get("branch") ?? "") : branch;
   const choose = (name: string): void => {
+    // A branch is looked at as it is now.
+    values.delete("at");
     if (name === "" || (name === "main" && !showsAll)) values.delete("branch");
     else values.set("branch", name);
     goTo(`#${path}${values.size > 0 ? `?${values}` : ""}`);

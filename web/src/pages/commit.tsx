@@ -125,7 +125,6 @@ function Changes({ graph, commit }: { graph: string; commit: CommitAnswer }): JS
                       graph={graph}
                       before={commit.parent}
                       after={id}
-                      branch={commit.branch}
                       type={type === "" ? (changed[0]?.[0] ?? "") : type}
                     />
                   </Tabs>
@@ -139,7 +138,7 @@ function Changes({ graph, commit }: { graph: string; commit: CommitAnswer }): JS
   );
 }
 
-function Rows({ graph, before, after, branch, type }: { graph: string; before: string; after: string; branch: string; type: string }): JSX.Element {
+function Rows({ graph, before, after, type }: { graph: string; before: string; after: string; type: string }): JSX.Element {
   const [offset, setOffset] = useState(0);
   const loaded = useLoad(
     (signal) =>
@@ -156,7 +155,8 @@ function Rows({ graph, before, after, branch, type }: { graph: string; before: s
           <ul class="changes">
             {page.rows.map((row) => (
               <li key={`${row.op} ${row.id}`}>
-                <ChangedRow graph={graph} branch={branch} row={row} />
+                {/* The branch may be deleted, and moves on: links lead to the row as this commit left it, or found it. */}
+                <ChangedRow graph={graph} branch="main" at={row.op === "delete" ? before : after} row={row} />
               </li>
             ))}
           </ul>

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { graphPath, request } from "../api/client";
 import { useLoad } from "../api/hooks";
 import type { EntityHistoryAnswer, QueryAnswer } from "../api/wire";
-import { type Catalog, type EdgeType, edgeWord, labelProperty, loadCatalog } from "../catalog";
+import { type Catalog, type EdgeType, edgeWord, labelProperty, loadCatalog, type Point } from "../catalog";
 import { GraphPicture, nodeKey, type PictureEdge, type PictureNode } from "../pictures/graph";
 import { goTo, href, hrefWith } from "../router";
 import { changedNames, EntityLink, OpBadge, type RowChange } from "../ui/changes";
@@ -22,14 +22,16 @@ const HISTORY_COMMITS = 100;
 export function EntityPage({ graph, branch, path, query }: PageProps): JSX.Element {
   const type = path[0] ?? "";
   const id = query.get("id") ?? "";
+  // The commit at which it is shown; null is the tip of the branch.
+  const at = query.get("at");
   const shown = query.get("show") ?? "neighbours";
   const row = useLoad(
-    (signal) => request<Record<string, unknown>>(graphPath(graph, "entities", type), { query: { id, at: branch }, signal }),
-    [graph, branch, type, id],
+    (signal) => request<Record<string, unknown>>(graphPath(graph, "entities", type), { query: { id, at: at ?? branch }, signal }),
+    [graph, branch, at, type, id],
   );
-  const catalog = useLoad((signal) => loadCatalog(graph, branch, signal), [graph, branch]);
+  const catalog = useLoad((signal) => loadCatalog(graph, pointOf(branch, at), signal), [graph, branch, at]);
   const choose = (name: string): void =>
-    goTo(hrefWith(["graphs", graph, "entities", type], { id, show: name, branch: branch === "main" ? null : branch }));
+    goTo(hrefWith(["graphs", graph, "entities", type], { id, show: name, at, branch: branch === "main" ? null : branch }));
   return (
     <>
       <div class="title">
@@ -37,14 +39,21 @@ export function EntityPage({ graph, branch, path, query }: PageProps): JSX.Eleme
           <Text value={id} max={200} />
         </h1>
         <span class="badge">{visible(type)}</span>
-        <span class="badge branch">{visible(branch)}</span>
+        {at === null ? (
+          <span class="badge branch">{visible(branch)}</span>
+        ) : (
+          <span class="dim">
+            as it was at <a href={href("graphs", graph, "commits", at)}>{visible(at)}</a>;{" "}
+            <EntityLinkNow graph={graph} branch={branch} type={type} id={id} />
+          </span>
+        )}
       </div>
       <div class="columns entity">
         <Show loaded={row}>
           {(values) => (
             <section class="panel">
               <h2>Properties</h2>
-              <Properties graph={graph} branch={branch} type={type} values={values} catalog={catalog.value ?? null} />
+              <Properties graph={graph} branch={branch} at={at} type={type} values={values} catalog={catalog.value ?? null} />
             </section>
           )}
         </Show>
@@ -62,7 +71,7 @@ export function EntityPage({ graph, branch, path, query }: PageProps): JSX.Eleme
               <History key={`${type} ${id} ${branch}`} graph={graph} branch={branch} type={type} id={id} />
             ) : (
               <Show loaded={catalog}>
-                {(found) => <Neighbours key={`${type} ${id} ${branch}`} graph={graph} branch={branch} type={type} id={id} catalog={found} />}
+                {(found) => <Neighbours key={`${type} ${id} ${branch} ${at}`} graph={graph} branch={branch} at={at} type={type} id={id} catalog={found} />}
               </Show>
             )}
           </Tabs>
@@ -72,15 +81,26 @@ export function EntityPage({ graph, branch, path, query }: PageProps): JSX.Eleme
   );
 }
 
+function pointOf(branch: string, at: string | null): Point {
+  return at === null ? { branch } : { commit: at };
+}
+
+function EntityLinkNow({ graph, branch, type, id }: { graph: string; branch: string; type: string; id: string }): JSX.Element {
+  const address = hrefWith(["graphs", graph, "entities", type], { id, branch: branch === "main" ? null : branch });
+  return <a href={address}>as it is on {visible(branch)}</a>;
+}
+
 function Properties({
   graph,
   branch,
+  at,
   type,
   values,
   catalog,
 }: {
   graph: string;
   branch: string;
+  at: string | null;
   type: string;
   values: Record<string, unknown>;
   catalog: Catalog | null;
@@ -94,7 +114,7 @@ function Properties({
         return (
           <div key={name}>
             <dt>{visible(name)}</dt>
-            <dd>{end !== undefined && typeof value === "string" ? <EntityLink graph={graph} branch={branch} type={end} id={value} /> : <Value value={value} />}</dd>
+            <dd>{end !== undefined && typeof value === "string" ? <EntityLink graph={graph} branch={branch} at={at} type={end} id={value} /> : <Value value={value} />}</dd>
           </div>
         );
       })}
@@ -123,25 +143,25 @@ interface Group extends Direction {
   hasMore: boolean;
 }
 
-async function loadGroup(graph: string, branch: string, type: string, id: string, direction: Direction, catalog: Catalog, signal: AbortSignal): Promise<Group> {
+async function loadGroup(graph: string, point: Point, type: string, id: string, direction: Direction, catalog: Catalog, signal: AbortSignal): Promise<Group> {
   const label = labelProperty(catalog.nodes.find((each) => each.name === direction.other));
   const [from, to] = direction.isOutgoing ? ["$a", "$b"] : ["$b", "$a"];
   const columns = label === null ? "$b.id as id" : `$b.id as id, $b.${label} as label`;
   const body = {
     query: `query neighbours($id: String) { match { $a: ${type} $b: ${direction.other} ${from} ${edgeWord(direction.edge)} ${to} $a.id = $id } return { ${columns} } limit ${NEIGHBOURS_MAX + 1} }`,
     params: { id },
-    branch,
+    ...point,
   };
   const answer = await request<QueryAnswer>(graphPath(graph, "query"), { body, signal });
   const nodes = answer.rows.map((row) => ({ id: String(row["id"]), label: formatValue(row["label"] ?? row["id"]) }));
   return { ...direction, nodes: nodes.slice(0, NEIGHBOURS_MAX), hasMore: nodes.length > NEIGHBOURS_MAX };
 }
 
-function Neighbours({ graph, branch, type, id, catalog }: { graph: string; branch: string; type: string; id: string; catalog: Catalog }): JSX.Element {
+function Neighbours({ graph, branch, at, type, id, catalog }: { graph: string; branch: string; at: string | null; type: string; id: string; catalog: Catalog }): JSX.Element {
   const directions = directionsOf(type, catalog);
   const loaded = useLoad(
-    (signal) => Promise.all(directions.slice(0, EDGE_TYPES_MAX).map((each) => loadGroup(graph, branch, type, id, each, catalog, signal))),
-    [graph, branch, type, id],
+    (signal) => Promise.all(directions.slice(0, EDGE_TYPES_MAX).map((each) => loadGroup(graph, pointOf(branch, at), type, id, each, catalog, signal))),
+    [graph, branch, at, type, id],
   );
   if (directions.length === 0) return <Empty>No edge type leads from or to {visible(type)}.</Empty>;
   return (
@@ -151,9 +171,9 @@ function Neighbours({ graph, branch, type, id, catalog }: { graph: string; branc
         if (full.length === 0) return <Empty>No edge leads from or to it.</Empty>;
         return (
           <>
-            <NeighbourPicture graph={graph} branch={branch} type={type} id={id} groups={full} />
+            <NeighbourPicture graph={graph} branch={branch} at={at} type={type} id={id} groups={full} />
             {full.map((group) => (
-              <NeighbourList key={`${group.edge.name} ${group.isOutgoing}`} graph={graph} branch={branch} group={group} type={type} id={id} />
+              <NeighbourList key={`${group.edge.name} ${group.isOutgoing}`} graph={graph} branch={branch} at={at} group={group} type={type} id={id} />
             ))}
             {directions.length > EDGE_TYPES_MAX && <p class="dim">Only the first {EDGE_TYPES_MAX} edge types are shown.</p>}
           </>
@@ -163,7 +183,7 @@ function Neighbours({ graph, branch, type, id, catalog }: { graph: string; branc
   );
 }
 
-function NeighbourPicture({ graph, branch, type, id, groups }: { graph: string; branch: string; type: string; id: string; groups: readonly Group[] }): JSX.Element {
+function NeighbourPicture({ graph, branch, at, type, id, groups }: { graph: string; branch: string; at: string | null; type: string; id: string; groups: readonly Group[] }): JSX.Element {
   const own = nodeKey(type, id);
   const nodes = new Map<string, PictureNode>([[own, { type, id, label: id }]]);
   const edges: PictureEdge[] = [];
@@ -175,10 +195,10 @@ function NeighbourPicture({ graph, branch, type, id, groups }: { graph: string; 
       edges.push({ source, target, label: group.edge.name });
     }
   }
-  return <GraphPicture graph={graph} branch={branch} nodes={nodes} edges={edges} label={`Neighbours of ${visible(id)}`} />;
+  return <GraphPicture graph={graph} branch={branch} at={at} nodes={nodes} edges={edges} label={`Neighbours of ${visible(id)}`} />;
 }
 
-function NeighbourList({ graph, branch, group, type, id }: { graph: string; branch: string; group: Group; type: string; id: string }): JSX.Element {
+function NeighbourList({ graph, branch, at, group, type, id }: { graph: string; branch: string; at: string | null; group: Group; type: string; id: string }): JSX.Element {
   const [from, to] = group.isOutgoing ? ["$a", "$b"] : ["$b", "$a"];
   const text = `query neighbours() {\n  match {\n    $a: ${type}\n    $b: ${group.other}\n    ${from} ${edgeWord(group.edge)} ${to}\n    $a.id = ${JSON.stringify(id)}\n  }\n  return { $b.* }\n  limit 1000\n}`;
   return (
@@ -189,7 +209,7 @@ function NeighbourList({ graph, branch, group, type, id }: { graph: string; bran
       <ul class="inline">
         {group.nodes.map((node) => (
           <li key={node.id}>
-            <EntityLink graph={graph} branch={branch} type={group.other} id={node.id} />
+            <EntityLink graph={graph} branch={branch} at={at} type={group.other} id={node.id} />
             {node.label !== node.id && (
               <span class="dim">
                 {" "}

@@ -25,7 +25,7 @@ export function QueryPage({ graph, branch, query }: PageProps): JSX.Element {
   const [text, setText] = useState(query.get("text") ?? sessionStorage.getItem(kept) ?? "");
   const [typed, setTyped] = useState<Record<string, string>>({});
   const [outcome, setOutcome] = useState<Outcome | null>(null);
-  const catalog = useLoad((signal) => loadCatalog(graph, branch, signal), [graph, branch]);
+  const catalog = useLoad((signal) => loadCatalog(graph, { branch }, signal), [graph, branch]);
   const parameters = parametersOf(text);
   const writes = isMutation(text);
   const action = useAction(async () => {

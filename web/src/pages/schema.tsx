@@ -65,7 +65,7 @@ function SchemaText({ graph, branch }: { graph: string; branch: string }): JSX.E
 }
 
 function Types({ graph, branch }: { graph: string; branch: string }): JSX.Element {
-  const loaded = useLoad((signal) => loadCatalog(graph, branch, signal), [graph, branch]);
+  const loaded = useLoad((signal) => loadCatalog(graph, { branch }, signal), [graph, branch]);
   return (
     <Show loaded={loaded}>
       {(catalog) => (

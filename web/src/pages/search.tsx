@@ -23,7 +23,7 @@ interface Hit {
 
 export function SearchPage({ graph, branch, query }: PageProps): JSX.Element {
   const wanted = query.get("q") ?? "";
-  const catalog = useLoad((signal) => loadCatalog(graph, branch, signal), [graph, branch]);
+  const catalog = useLoad((signal) => loadCatalog(graph, { branch }, signal), [graph, branch]);
   return (
     <>
       <h1>

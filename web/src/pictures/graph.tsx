@@ -35,12 +35,15 @@ const RADIUS = 9;
 export function GraphPicture({
   graph,
   branch,
+  at: commit = null,
   nodes,
   edges,
   label,
 }: {
   graph: string;
   branch: string;
+  /** The commit that the picture is of; null is the tip of the branch. */
+  at?: string | null;
   /** By `nodeKey`; the first one is in the middle. */
   nodes: ReadonlyMap<string, PictureNode>;
   edges: readonly PictureEdge[];
@@ -78,7 +81,7 @@ export function GraphPicture({
           {keys.map((key, at) => {
             const [node, point] = [nodes.get(key), points[at]];
             if (node === undefined || point === undefined) return null;
-            const address = hrefWith(["graphs", graph, "entities", node.type], { id: node.id, branch: branch === "main" ? null : branch });
+            const address = hrefWith(["graphs", graph, "entities", node.type], { id: node.id, at: commit, branch: branch === "main" ? null : branch });
             const text = visible(node.label.length > LABEL_MAX ? `${node.label.slice(0, LABEL_MAX)}…` : node.label);
             return (
               <a key={key} href={address} class={`node lane-${types.indexOf(node.type) % 8}${at === 0 ? " first" : ""}`}>

@@ -14,9 +14,9 @@ export interface RowChange {
 
 const PAST: Record<string, string> = { insert: "inserted", update: "updated", delete: "deleted" };
 
-/** An entity as a link to its page. */
-export function EntityLink({ graph, branch, type, id }: { graph: string; branch: string; type: string; id: string }): JSX.Element {
-  const address = hrefWith(["graphs", graph, "entities", type], { id, branch: branch === "main" ? null : branch });
+/** An entity as a link to its page: as it is on a branch, or as it was at a commit. */
+export function EntityLink({ graph, branch, at = null, type, id }: { graph: string; branch: string; at?: string | null; type: string; id: string }): JSX.Element {
+  const address = hrefWith(["graphs", graph, "entities", type], { id, at, branch: branch === "main" ? null : branch });
   return (
     <a href={address}>
       <bdi class="content">{visible(id.length > 120 ? `${id.slice(0, 120)}…` : id)}</bdi>
@@ -38,12 +38,13 @@ export function changedNames(row: RowChange): string[] {
   return names.filter((name) => (row.after ?? row.before)?.[name] !== null);
 }
 
-export function ChangedRow({ graph, branch, row }: { graph: string; branch: string; row: RowChange }): JSX.Element {
+/** A changed row; `at` is the commit at which its link shows it. */
+export function ChangedRow({ graph, branch, at = null, row }: { graph: string; branch: string; at?: string | null; row: RowChange }): JSX.Element {
   return (
     <>
       <div class="head">
         <OpBadge op={row.op} /> <span class="dim">{visible(row.type)}</span>{" "}
-        <EntityLink graph={graph} branch={branch} type={row.type} id={row.id} />
+        <EntityLink graph={graph} branch={branch} at={at} type={row.type} id={row.id} />
       </div>
       <dl class="values">
         {changedNames(row).map((name) => (
