@@ -96,8 +96,8 @@ driver and tasks in one on this machine."""
 
 # What a profile said when the goal was last missed; shown only while it is.
 WHY_LOAD_MISSED: Final = (
-    "Of 200,000 rows two thirds of the time were the rules about keys, in three jobs of Spark after"
-    " the pass over the input."
+    "A quarter of the time are the rules about keys. A task that reads the input spends 30 % on"
+    " Lance's files, 28 % on reading Parquet and 18 % on keys for the rules."
 )
 WHY_LOCAL_MISSED: Final = (
     "Half of it is Arrow reading JSON; the rest is checking keys and writing files."

@@ -98,10 +98,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What is known only before the work: others may commit meanwhile, and the work is a load."""
+    """What is known only before the work: others may commit meanwhile, and the work is a load.
+
+    Attributes:
+        load: Of the machine; None where the work was done in several runs.
+    """
 
     commit: str
-    load: float
+    load: float | None
 
 
 def start() -> Start:
@@ -116,7 +120,7 @@ def circumstances(start: Start, *, versions: Iterable[str] = ()) -> str:
     ours = [f"{name} {metadata.version(name)}" for name in ("duckdb", "pylance", "pyarrow")]
     parts = [
         f"{os.cpu_count()} cores, {pages / 2**30:.0f} GiB, {platform.machine()}",
-        f"load {start.load:.1f} before the start",
+        *([] if start.load is None else [f"load {start.load:.1f} before the start"]),
         f"Python {platform.python_version()}, {', '.join([*ours, *versions])}",
         f"{datetime.now(UTC):%Y-%m-%d}, commit {start.commit}",
     ]

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -195,7 +195,7 @@ def main() -> None:
         [_, rows, *steps] = given.measure
         measure(int(rows), steps or list(STEPS), given.folder)
         return
-    text = section(read(given.folder), report.start())
+    text = section(read(given.folder), replace(report.start(), load=None))
     print(text)
     if given.write:
         report.write_section("Scale", text)
