@@ -91,7 +91,8 @@ def make_world(place) -> omnigraph.Graph:
     return graph
 
 
-@pytest.fixture(scope="session")
+# Not longer than these tests: while it runs, no other test can start an event loop.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     if (reason := lacking()) is not None:
         pytest.skip(f"BROWSER TESTS ARE SKIPPED: {reason}")

@@ -42,8 +42,9 @@ class Protection:
         if question.action in _BY_MERGE_ONLY:
             return f"branch {branch} is protected, and changes by merges alone"
         if question.action is Action.MERGE and question.approvals < self.approvals:
+            plural = "s" * (self.approvals != 1)
             return (
                 f"branch {branch} is protected, and takes proposals with {self.approvals} "
-                f"approvals; this merge has {question.approvals}"
+                f"approval{plural}; this merge has {question.approvals}"
             )
         return None

@@ -7,7 +7,7 @@ import { useLoad } from "../api/hooks";
 import type { ChangedRowAnswer, CountsAnswer, DifferenceAnswer } from "../api/wire";
 import { useShortcuts } from "../keys";
 import { Empty, Failure, Loading, Show } from "../ui/status";
-import { Text, Value, visible } from "../ui/text";
+import { plural, Text, Value, visible } from "../ui/text";
 import { OP_WORDS, RowDetail } from "./detail";
 import { IndexedList } from "./list";
 import { changedProperties, loadRow, type Points, useRowPages } from "./rows";
@@ -74,7 +74,7 @@ function Loaded({ difference, ...props }: ChangesProps & { difference: Differenc
       {counts === undefined ? (
         <Empty>No row differs.</Empty>
       ) : (
-        <div class="changes">
+        <div class="difference">
           <nav class="types" aria-label="Types that changed">
             {types.map((name) => (
               <button
@@ -159,7 +159,7 @@ function Rows({ graph, points, type, counts, op, setOp, noteCount, notes, open }
   const row = selected === null ? undefined : pages.row(selected);
   const isOpen = selected !== null || sought !== null;
   return (
-    <div class={isOpen ? "rows open" : "rows"}>
+    <div class={isOpen ? "changed-rows open" : "changed-rows"}>
       <div class="listing">
         <div class="filters" role="group" aria-label="Kinds of change">
           <button type="button" aria-pressed={op === null} onClick={() => setOp(null)}>
@@ -243,11 +243,15 @@ function RowLine({
   noteCount: ChangesProps["noteCount"];
   onChoose: () => void;
 }): JSX.Element {
-  if (row === undefined) return <span class="line waiting">…</span>;
+  if (row === undefined) return <span class="row-line waiting">…</span>;
   const count = noteCount?.(row.type, row.id) ?? 0;
-  const names = changedProperties(row).slice(0, SUMMARY_PROPERTIES);
+  const values = row.after ?? row.before ?? {};
+  // Of a row that is shown whole, the key need not be said twice.
+  const names = changedProperties(row)
+    .filter((name) => row.op === "update" || values[name] !== row.id)
+    .slice(0, SUMMARY_PROPERTIES);
   return (
-    <button type="button" class="line" aria-current={isSelected ? "true" : undefined} onClick={onChoose}>
+    <button type="button" class="row-line" aria-current={isSelected ? "true" : undefined} onClick={onChoose}>
       <span class={`op ${OP_WORDS[row.op]}`} title={OP_WORDS[row.op]}>
         {{ insert: "+", update: "~", delete: "−" }[row.op]}
       </span>
@@ -259,15 +263,13 @@ function RowLine({
             {row.op === "update" ? (
               <Summary before={row.before?.[name] ?? null} after={row.after?.[name] ?? null} />
             ) : (
-              <Value value={(row.after ?? row.before)?.[name]} max={120} />
+              <Value value={values[name]} max={120} />
             )}
           </span>
         ))}
       </span>
       {count > 0 && (
-        <span class="badge" title={`${count} comments`}>
-          💬 {count}
-        </span>
+        <span class="badge branch">{plural(count, "comment")}</span>
       )}
     </button>
   );

@@ -28,13 +28,14 @@ export function RowDetail({
   const changed = changedProperties(row);
   const values = row.after ?? row.before ?? {};
   const shown = isWhole ? Object.keys(values).filter((name) => name !== "id") : changed;
-  const at = row.after === null ? points.before : points.after;
+  // A page of an entity is of a branch, or of any other point.
+  const branch = row.after === null ? points.before : points.after;
   return (
     <section class="detail panel" aria-label={`${row.type} ${row.id}`}>
       <header>
         <h2>
           <span class={`badge ${OP_WORDS[row.op]}`}>{OP_WORDS[row.op]}</span> <bdi>{visible(row.type)}</bdi>{" "}
-          <a href={hrefWith(["graphs", graph, "entities", row.type, row.id], { at })}>
+          <a href={hrefWith(["graphs", graph, "entities", row.type], { id: row.id, branch })}>
             <bdi class="content">{visible(row.id)}</bdi>
           </a>
         </h2>

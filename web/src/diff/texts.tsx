@@ -24,8 +24,8 @@ function Marked({ segments, hides }: { segments: readonly Segment[]; hides?: Seg
         .filter((segment) => segment.kind !== hides)
         .map((segment, index) => {
           const text = visible(segment.text);
-          if (segment.kind === "removed") return <del key={index}>{text}</del>;
-          if (segment.kind === "added") return <ins key={index}>{text}</ins>;
+          if (segment.kind === "removed") return <del key={index} class="word">{text}</del>;
+          if (segment.kind === "added") return <ins key={index} class="word">{text}</ins>;
           return <span key={index}>{text}</span>;
         })}
     </bdi>
@@ -37,7 +37,7 @@ export function Before({ before, after }: { before: unknown; after: unknown }): 
   const segments = useMemo(() => segmentsOf(before, after), [before, after]);
   if (segments !== null) return <Marked segments={segments} hides="added" />;
   return (
-    <del>
+    <del class="word">
       <Value value={before} max={TEXT_MAX} />
     </del>
   );
@@ -48,7 +48,7 @@ export function After({ before, after }: { before: unknown; after: unknown }): J
   const segments = useMemo(() => segmentsOf(before, after), [before, after]);
   if (segments !== null) return <Marked segments={segments} hides="removed" />;
   return (
-    <ins>
+    <ins class="word">
       <Value value={after} max={TEXT_MAX} />
     </ins>
   );
@@ -63,11 +63,11 @@ export function Summary({ before, after }: { before: unknown; after: unknown }):
   if (segments === null) {
     return (
       <>
-        <del>
+        <del class="word">
           <Value value={before} max={SUMMARY_MAX} />
         </del>{" "}
         <span aria-hidden="true">→</span>{" "}
-        <ins>
+        <ins class="word">
           <Value value={after} max={SUMMARY_MAX} />
         </ins>
       </>

@@ -161,7 +161,7 @@ export function PlaceComments({
           />
         ) : (
           <button type="button" class="plain say" aria-label={label} title={label} onClick={() => setOpen(true)}>
-            💬 {property === null ? "Comment on the row" : "Comment"}
+            {property === null ? "Comment on the row" : "Comment"}
           </button>
         ))}
     </div>
