@@ -12,7 +12,7 @@ from tests.support.browser import DESK, PHONE, Visit, screenshot, visiting
 from tests.support.served import Served, serving, settings_for
 
 SCHEMA: Final = """
-node Person { name: String @key  born: I64?  note: String? }
+node Person { name: String @key  born: I64?  note: String?  mail: String? @unique }
 node Place { name: String @key  people: I64? }
 edge Knows: Person -> Person { since: I64? }
 """
@@ -158,7 +158,6 @@ def test_a_conflict_is_met_decided_approved_and_merged(
         card.get_by_label("write another value").check()
         card.get_by_label("Value for Person Ada born").fill("1815")
         expect(page.get_by_text("every conflict is decided")).to_be_visible()
-        screenshot(visit, "proposal-conflicts.png")
         assert visit.findings() == []
 
         # Keys are those of the page again once nobody types.
@@ -181,6 +180,59 @@ def test_a_conflict_is_met_decided_approved_and_merged(
     row = served.service.own_graph("world").entity("Person", "Ada")
     assert row is not None
     assert (row["born"], row["note"]) == (1815, NOTES[1])
+
+
+def test_conflicts_and_broken_rules_stand_side_by_side(
+    browser: Browser, served: Served, tokens: dict[str, str]
+) -> None:
+    graph = served.service.own_graph("world")
+    fresh = [
+        {"name": name, "note": f"A long text about {name}."}
+        for name in ("Ann", "Ben", "Cat", "Dan")
+    ]
+    graph.load({"Person": fresh}, index=False, actor="ada")
+    change(
+        served,
+        "rival",
+        'update Person set { note: "A long text on the subject of Ann." } where name = "Ann"',
+        'delete Person where name = "Ben"',
+        'update Person set { mail: "one@example.org" } where name = "Cat"',
+    )
+    change(
+        served,
+        "main",
+        'update Person set { note: "A short text about Ann." } where name = "Ann"',
+        'update Person set { note: "Another text about Ben." } where name = "Ben"',
+        'update Person set { mail: "one@example.org" } where name = "Dan"',
+    )
+    number = propose(served, "rival", "Change what main changed, too")
+    with acting(browser, served, tokens["grace"]) as visit:
+        page = visit.page
+        visit.go("graphs", "world", "proposals", str(number))
+        page.get_by_role("button", name="3 conflicts to decide").click()
+        texts = page.get_by_role("region", name="Conflict in Person Ann note")
+        assert texts.locator("ins").all_inner_texts() == ["short", "on the subject of"]
+        texts.get_by_label("take rival").check()
+        row = page.get_by_role("region", name="Conflict in Person Ben")
+        expect(row.get_by_text("deleted", exact=True)).to_be_visible()
+        rule = page.get_by_role("region", name="Conflict in Person Cat mail")
+        expect(rule).to_contain_text("share mail")
+        expect(rule.get_by_label("take rival")).to_have_count(0)
+        rule.get_by_label("write another value").check()
+        rule.get_by_label("Value for Person Cat mail").fill("two@example.org")
+        expect(page.get_by_role("button", name="1 conflict to decide")).to_be_visible()
+        screenshot(visit, "proposal-conflicts.png")
+        assert visit.findings() == []
+        page.get_by_label("All other conflicts").select_option("ours")
+        expect(page.get_by_text("every conflict is decided")).to_be_visible()
+        page.get_by_role("button", name="Approve").click()
+        page.get_by_role("button", name="Merge").click()
+        page.get_by_role("dialog").get_by_role("button", name="Merge").click()
+        expect(page.get_by_text("merged by grace")).to_be_visible()
+    merged = [graph.entity("Person", name) or {} for name in ("Ann", "Ben", "Cat")]
+    assert merged[0]["note"] == "A long text on the subject of Ann."
+    assert merged[1]["note"] == "Another text about Ben."
+    assert merged[2]["mail"] == "two@example.org"
 
 
 def test_who_may_not_merge_sees_no_button_and_is_refused(

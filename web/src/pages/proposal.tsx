@@ -232,7 +232,7 @@ function Standing({
   return (
     <div class="panel standing" aria-label="State" role="region">
       <ul class="plain-list">
-        <li class={proposal.is_approved === true ? "yes" : "no"}>
+        <li class={proposal.is_approved !== true ? "no" : counted.length > 0 ? "yes" : undefined}>
           {counted.length === 0 ? "approved by nobody" : `approved by ${counted.map(visible).join(", ")}`}
           {needed > 0 && `; ${plural(needed, "approval")} needed`}
         </li>

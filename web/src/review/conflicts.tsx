@@ -91,6 +91,7 @@ function ConflictCard({
   const place = placeOf(conflict);
   const decision = decisions.get(place);
   const taken = decision === undefined ? rest : "take" in decision ? decision.take : "value";
+  const isRow = conflict.property === null && conflict.id !== null;
   const name = `${conflict.type} ${conflict.id ?? ""} ${conflict.property ?? ""}`.trim();
   const start = (): void => {
     const text = formatValue(conflict.theirs ?? conflict.ours ?? "");
@@ -119,7 +120,7 @@ function ConflictCard({
         {!isViolation(conflict) && (
           <div class="choice base">
             <span class="who">before</span>
-            <Side value={conflict.base} base={undefined} />
+            <Side value={conflict.base} base={undefined} isRow={isRow} />
           </div>
         )}
         <label class={`choice${taken === "ours" ? " taken" : ""}`}>
@@ -132,7 +133,7 @@ function ConflictCard({
             />
             keep {visible(target)}
           </span>
-          {!isViolation(conflict) && <Side value={conflict.ours} base={conflict.base} />}
+          {!isViolation(conflict) && <Side value={conflict.ours} base={conflict.base} isRow={isRow} />}
         </label>
         {mayTakeTheirs(conflict) && (
           <label class={`choice${taken === "theirs" ? " taken" : ""}`}>
@@ -145,7 +146,7 @@ function ConflictCard({
               />
               take {visible(source)}
             </span>
-            {!isViolation(conflict) && <Side value={conflict.theirs} base={conflict.base} />}
+            {!isViolation(conflict) && <Side value={conflict.theirs} base={conflict.base} isRow={isRow} />}
           </label>
         )}
         {mayEdit(conflict) && (
@@ -170,7 +171,10 @@ function ConflictCard({
 }
 
 /** A value of one side, with what it changed of the base marked; a whole row by property. */
-function Side({ value, base }: { value: unknown; base: unknown }): JSX.Element {
+function Side({ value, base, isRow }: { value: unknown; base: unknown; isRow: boolean }): JSX.Element {
+  if (isRow && value === null) {
+    return base === undefined ? <span class="null">not there</span> : <span class="badge deleted">deleted</span>;
+  }
   if (value === null || value === undefined) return <Value value={null} />;
   if (typeof value === "object" && !Array.isArray(value)) {
     const row = value as Record<string, unknown>;

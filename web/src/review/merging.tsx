@@ -1,7 +1,7 @@
 /** What a merge would do, and the dialog that merges. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { graphPath, type ProblemError, request } from "../api/client";
 import { toProblem, useAction } from "../api/hooks";
 import type { ConflictAnswer, MergeAnswer, ProposalAnswer } from "../api/wire";
@@ -36,6 +36,8 @@ export function useMerging(graph: string, proposal: ProposalAnswer | undefined):
   const [rest, setRest] = useState<"ours" | "theirs" | null>(null);
   const [preview, setPreview] = useState<MergeAnswer | null>(null);
   const [error, setError] = useState<ProblemError | null>(null);
+  /** The places of the conflicts that there are without any decision. */
+  const first = useRef<ReadonlySet<string>>(new Set());
   const isOpen = proposal !== undefined && proposal.state === "open" && (proposal.source_commit ?? null) !== null;
   const given = toResolutions(conflicts, decisions, rest);
   const resolutions = given.length > 0 ? given : null;
@@ -52,11 +54,15 @@ export function useMerging(graph: string, proposal: ProposalAnswer | undefined):
         setPreview(answer);
         setError(null);
         if (resolutions === null) {
+          first.current = new Set(answer.merge_conflicts.map(placeOf));
           setConflicts(answer.merge_conflicts);
           setCount(answer.conflict_count);
         } else {
-          // A value of neither side may break a rule: that is another conflict.
-          setConflicts((known) => addNew(known, answer.merge_conflicts));
+          // A value of neither side may break a rule: that is another conflict, while it does.
+          setConflicts((known) => {
+            const kept = known.filter((conflict) => first.current.has(placeOf(conflict)) || decisions.has(placeOf(conflict)));
+            return addNew(kept, answer.merge_conflicts);
+          });
         }
       } catch (failure) {
         if (cancel.signal.aborted) return;
