@@ -252,7 +252,7 @@ def test_who_may_not_merge_sees_no_button_and_is_refused(
         expect(page.get_by_role("dialog")).to_have_count(0)
     with served.client(tokens["eve"]) as eve:
         for action in ("approval", "merge", "close"):
-            body = None if action == "close" else {}
+            body: dict[str, str] | None = None if action == "close" else {}
             answer = eve.post(f"/graphs/world/proposals/{number}/{action}", json=body)
             assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), action
     assert served.service.own_graph("world").proposals.show(number).proposal.approvals == ()
