@@ -184,6 +184,18 @@ def test_a_branch_is_made_edited_and_deleted(visit: Visit):
     page.get_by_role("status").get_by_role("link").click()
     expect(page.locator("ul.changes ins")).to_have_text("1.8")
 
+    visit.go("graphs", "world", "entities", "Person", id="Kurt Gödel", branch="taller")
+    page.get_by_role("button", name="Edit").click()
+    dialog = page.get_by_role("dialog", name="Edit on taller")
+    dialog.get_by_label("born").fill("1906-04-29")
+    dialog.get_by_label("height").fill("")
+    dialog.get_by_label("Message of the commit").fill("Correct a day")
+    assert visit.findings() == []
+    dialog.get_by_role("button", name="Save to taller").click()
+    page.get_by_role("status").get_by_role("link").click()
+    expect(heading(page, "Correct a day")).to_be_visible()
+    expect(page.locator("ul.changes ins")).to_have_text(["1906-04-29", "null"])
+
     visit.go("graphs", "world", "branches")
     page.get_by_role("button", name="Delete taller").click()
     dialog = page.get_by_role("dialog", name="Delete a branch")

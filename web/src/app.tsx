@@ -100,8 +100,8 @@ function Page({ place, session, logOut }: { place: Place; session: SessionAnswer
       {Shown === undefined ? (
         <Empty>There is no page {page}.</Empty>
       ) : (
-        // Another graph or commit is another page: nothing of the former one stays.
-        <Shown key={`${graph} ${page} ${path.join("/")}`} {...props} />
+        // Another graph, commit or entity is another page: nothing of the former one stays.
+        <Shown key={`${page} ${address}`} {...props} />
       )}
     </Layout>
   );

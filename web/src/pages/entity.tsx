@@ -9,9 +9,10 @@ import { type Catalog, type EdgeType, edgeWord, labelProperty, loadCatalog, type
 import { GraphPicture, nodeKey, type PictureEdge, type PictureNode } from "../pictures/graph";
 import { goTo, href, hrefWith } from "../router";
 import { changedNames, EntityLink, OpBadge, type RowChange } from "../ui/changes";
-import { Empty, Failure, Show } from "../ui/status";
+import { Empty, Failure, Notice, Show } from "../ui/status";
 import { Tabs } from "../ui/tabs";
 import { formatValue, Text, Time, Value, visible } from "../ui/text";
+import { EditDialog, editable } from "./edit";
 import type { PageProps } from "./props";
 
 /** Neighbours of one edge type and direction. The whole of a hub is never read. */
@@ -30,6 +31,9 @@ export function EntityPage({ graph, branch, path, query }: PageProps): JSX.Eleme
     [graph, branch, at, type, id],
   );
   const catalog = useLoad((signal) => loadCatalog(graph, pointOf(branch, at), signal), [graph, branch, at]);
+  const own = [...(catalog.value?.nodes ?? []), ...(catalog.value?.edges ?? [])].find((each) => each.name === type);
+  const [isEditing, setEditing] = useState(false);
+  const [saved, setSaved] = useState<string | null>(null);
   const choose = (name: string): void =>
     goTo(hrefWith(["graphs", graph, "entities", type], { id, show: name, at, branch: branch === "main" ? null : branch }));
   return (
@@ -52,7 +56,34 @@ export function EntityPage({ graph, branch, path, query }: PageProps): JSX.Eleme
         <Show loaded={row}>
           {(values) => (
             <section class="panel">
-              <h2>Properties</h2>
+              <div class="title">
+                <h2>Properties</h2>
+                {own !== undefined && at === null && editable(own).length > 0 && (
+                  <button type="button" onClick={() => setEditing(true)}>
+                    Edit
+                  </button>
+                )}
+              </div>
+              {saved !== null && (
+                <Notice kind="good">
+                  Saved to {visible(branch)} as <a href={href("graphs", graph, "commits", saved)}>{saved}</a>
+                </Notice>
+              )}
+              {isEditing && own !== undefined && (
+                <EditDialog
+                  graph={graph}
+                  branch={branch}
+                  type={own}
+                  id={id}
+                  values={values}
+                  onClose={() => setEditing(false)}
+                  onDone={(commit) => {
+                    setEditing(false);
+                    setSaved(commit);
+                    row.reload();
+                  }}
+                />
+              )}
               <Properties graph={graph} branch={branch} at={at} type={type} values={values} catalog={catalog.value ?? null} />
             </section>
           )}
