@@ -34,6 +34,7 @@ web: $(READY) ## the web app, into the package (needs Node 20.19 or newer, or no
 
 test: lint ## everything that gates a change
 	@$(BIN)/python web/build.py --try
+	@$(BIN)/python -m tests.support.browser
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not soak"
 
 quick: $(READY) ## the pure parts, on every save
@@ -46,6 +47,8 @@ lint: $(READY) ## style, types, import directions
 	$(BIN)/lint-imports
 
 soak: $(READY) ## long runs: many examples, many kills
+	@$(BIN)/python web/build.py --try
+	@$(BIN)/python -m tests.support.browser
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "soak or hypothesis" \
 	  --hypothesis-profile=soak --timeout=3600
 

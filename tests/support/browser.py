@@ -46,19 +46,24 @@ def lacking() -> str | None:
     return None
 
 
-@cache
 def find_chromium() -> str | None:
-    """The Chromium of the system, installed from its packages where that is allowed."""
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if (found := shutil.which(name)) is not None:
-            return found
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        return None
+    """The Chromium of the system."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((found for name in names if (found := shutil.which(name)) is not None), None)
+
+
+def install_chromium() -> None:
+    """Install Chromium from the packages of the system where that is allowed: `make test` does."""
+    if find_chromium() is not None or os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return
+    sys.stderr.write("installing chromium for the tests of the web app\n")
     install = ["apt-get", "install", "-y", "--no-install-recommends", "chromium"]
-    ran = subprocess.run(install, capture_output=True, text=True, check=False, timeout=240)
-    if ran.returncode:
-        sys.stderr.write(f"chromium cannot be installed: {ran.stderr[-500:]}\n")
-    return shutil.which("chromium")
+    # A machine that has installed nothing yet does not know its packages.
+    for command in (install, ["apt-get", "update"], install):
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+        if command is install and ran.returncode == 0:
+            return
+    sys.stderr.write(f"{ran.stdout[-500:]}{ran.stderr[-500:]}\n")
 
 
 def launch(playwright: Playwright) -> Browser:
@@ -163,3 +168,9 @@ def _shrink(path: Path) -> None:
     """Make a picture small, where the tool for it is installed."""
     if (tool := shutil.which("pngquant")) is not None:
         subprocess.run([tool, "--force", "--output", path, "64", path], check=False)
+
+
+if __name__ == "__main__":
+    install_chromium()
+    if (reason := lacking()) is not None:
+        sys.stderr.write(f"THE TESTS OF THE WEB APP ARE SKIPPED: {reason}\n")
