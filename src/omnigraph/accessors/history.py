@@ -56,7 +56,8 @@ class Commits:
     def every(self, *, branch: str | None = None) -> tuple[Commit, ...]:
         """All commits in the history of one branch, or of every branch, merged ones included.
 
-        Every commit precedes its parents; newer commits are first.
+        Every commit precedes its parents; newer commits are first. Commits of branches that the
+        actor may not read are left out, also where they were merged.
 
         Raises:
             BranchNotFoundError: the graph has no such branch.
@@ -65,13 +66,18 @@ class Commits:
 
         if branch is not None:
             named = self._graph.snapshot(branch=branch).branch
-            return tuple(sort_newest_first(self._of(named)))
+            return tuple(sort_newest_first(self._visible(self._of(named))))
         commits: dict[CommitId, Commit] = {}
         for name in self._graph.branches.list():
             # A branch that is deleted meanwhile is left out.
             with suppress(BranchNotFoundError):
                 commits |= {commit.commit_id: commit for commit in self._of(BranchName(name))}
-        return tuple(sort_newest_first(commits.values()))
+        return tuple(sort_newest_first(self._visible(commits.values())))
+
+    def _visible(self, commits: Iterable[Commit]) -> tuple[Commit, ...]:
+        every = tuple(commits)
+        visible = set(self._graph.authority.visible({commit.branch for commit in every}))
+        return tuple(commit for commit in every if commit.branch in visible)
 
     def _of(self, branch: BranchName) -> Iterator[Commit]:
         return self._manifest.history(self._manifest.current(branch)).every()

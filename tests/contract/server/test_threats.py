@@ -297,6 +297,8 @@ def test_the_past_is_bound_by_the_policy_as_the_present_is(tmp_path):
     graph = omnigraph.init(tmp_path / "world", "node Person { name: String @key }")
     secret = graph.branches.create("secret").mutate(ADD, {"n": "hidden"})
     graph.tags.create("hidden", branch="secret")
+    graph.mutate(ADD, {"n": "other"})
+    graph.merge("secret", message="Take what was decided")
     (tmp_path / "rules.cedar").write_text(
         'permit(principal, action, resource in Branch::"main");'
         'permit(principal, action, resource == Graph::"world");'
@@ -332,6 +334,9 @@ def test_the_past_is_bound_by_the_policy_as_the_present_is(tmp_path):
             answer = client.get(f"/graphs/world/{path}")
             assert answer.status_code == 404, (path, answer.text)
         assert "secret" not in client.get("/graphs/world/branches").text
+        history = client.get("/graphs/world/history").json()["commits"]
+        assert {commit["branch"] for commit in history} == {"main"}
+        assert secret.commit_id not in {commit["commit_id"] for commit in history}
         merge = {"source": "secret", "into": "main"}
         assert client.post("/graphs/world/merge", json=merge).status_code == 404
 
