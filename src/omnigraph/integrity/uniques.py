@@ -107,7 +107,7 @@ class Unique:
             f"share {', '.join(self.members)} {shorten(value)}"
         )
         origin = origin_at(row["position"], to_origin)
-        return Violation(self.breach, row_id, value, origin, message)
+        return Violation(self.breach, row_id, value, origin, message, rival=str(other))
 
     @property
     def _tuple(self) -> list[str]:

@@ -82,6 +82,7 @@ class Violation:
         value: The value that breaks the rule; a tuple where it has several properties.
         origin: Where the row is from, such as `people.jsonl:17`; empty if that is not known.
         message: The facts in one sentence.
+        rival: The id of another row that breaks the rule together with this one, if it is known.
     """
 
     breach: Breach
@@ -89,6 +90,7 @@ class Violation:
     value: object
     origin: str
     message: str
+    rival: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def rule(self) -> Rule:

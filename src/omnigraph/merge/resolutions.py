@@ -103,6 +103,10 @@ class Resolutions:
                 return self.named[place]
         return self.everything
 
+    def names(self, type_name: str, id_: str | None, properties: Iterable[str]) -> bool:
+        """Whether a decision names any of these properties of a row, or the whole row."""
+        return any((type_name, id_, each) in self.named for each in (*properties, None))
+
     def decide_schema(self, type_name: str, name: str | None, facet: str) -> Choice | None:
         """The decision about a facet of a type or of one of its properties, or None."""
         place = (type_name, name, facet)

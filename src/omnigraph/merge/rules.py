@@ -154,7 +154,8 @@ class Rules:
     def _touched(self, violations: Iterable[Violation]) -> TouchedRows:
         """The rows that decisions about these would change."""
         touched = TouchedRows()
-        for violation in violations:
+        for found in violations:
+            violation = self._decided(found)
             place = (violation.type_name, violation.id, violation.properties)
             if violation.id is None or self.resolutions.decide_place(*place) is None:
                 continue
@@ -182,6 +183,7 @@ class Rules:
     ) -> dict[TableKey, Merged] | None:
         """The merge after what was decided about an offender; None if that is of no help."""
         resolutions = self.resolutions
+        violation = self._decided(violation)
         place = (violation.type_name, violation.id, violation.properties)
         decision = resolutions.decide_place(*place)
         if decision is None or violation.id is None:
@@ -202,6 +204,18 @@ class Rules:
             return offence.giving(resolutions.given(*place), decision)
         # Theirs kept the rule as a whole; but not beside ours, where rows must differ.
         return None if violation.rule is Rule.UNIQUE else self._as_theirs(offence)
+
+    def _decided(self, violation: Violation) -> Violation:
+        """The violation as one of the row that was decided about.
+
+        Which of two rows that break a rule together is reported depends on what else the merge
+        changes, and so on other decisions.
+        """
+        own, rival = ((violation.type_name, id_) for id_ in (violation.id, violation.rival))
+        names, properties = self.resolutions.names, violation.properties
+        if rival[1] is None or names(*own, properties) or not names(*rival, properties):
+            return violation
+        return replace(violation, id=rival[1])
 
     def _stranded(self, offence: _Offence, decision: Decision) -> dict[TableKey, Merged] | None:
         """An edge of the target leads to a node that the source deleted."""

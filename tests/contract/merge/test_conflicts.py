@@ -103,6 +103,22 @@ def test_a_unique_conflict_is_decided_by_another_value(graph):
     assert rows_of(graph)["P"]["n"] == ruled("n", mail="other")
 
 
+def test_a_unique_conflict_is_decided_for_either_row(graph):
+    both(
+        graph,
+        ours={"P": {"x": ruled("x", mail="m", rank=1)}},
+        theirs={"P": {"x": ruled("x", rank=2), "y": ruled("y", mail="m")}},
+    )
+    # Once x is changed by the merge as well, it is the row that is reported.
+    rank = at("x", property="rank", take="theirs")
+    for other in ("x", "y"):
+        text = decisions(rank, at(other, property="mail", value="k"))
+        assert graph.merge("draft", resolve=text, dry_run=True).conflicts == ()
+    graph.merge("draft", resolve=text)
+    rows = rows_of(graph)["P"]
+    assert (rows["x"], rows["y"]) == (ruled("x", mail="m", rank=2), ruled("y", mail="k"))
+
+
 def test_another_value_that_is_taken_too_is_still_a_conflict(graph):
     both(
         graph,
