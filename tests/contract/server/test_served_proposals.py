@@ -41,6 +41,10 @@ def test_a_branch_is_proposed_reviewed_and_merged(client, served):
     seen = {"commit": shown["source_commit"], "delete_branch": True}
     merged = client.post(f"{own}/merge", json=seen)
     assert merged.json()["deleted_source"], merged.text
+    ended = client.get(own).json()
+    points = {"before": ended["base_commit"], "after": ended["source_commit"]}
+    changed = client.get("/graphs/world/diff/rows", params=points).json()
+    assert [row["id"] for row in changed["rows"]] == ["Proposed"], "its changes outlive its branch"
     again = client.post(f"{own}/merge", json={})
     problem(again, 400, "proposal_ended")
     assert client.get("/graphs/world/entities/Person/Proposed").status_code == 200

@@ -155,6 +155,7 @@ function Rows({ graph, points, type, counts, op, setOp, noteCount, notes, open }
     { keys: "j", means: "next row", run: () => move(1) },
     { keys: "k", means: "previous row", run: () => move(-1) },
     { keys: "Escape", means: "close the row", run: close },
+    { keys: "c", means: "comment on the row", run: startComment },
   ]);
   const row = selected === null ? undefined : pages.row(selected);
   const isOpen = selected !== null || sought !== null;
@@ -202,6 +203,11 @@ function Rows({ graph, points, type, counts, op, setOp, noteCount, notes, open }
         ))}
     </div>
   );
+}
+
+/** Opens the form of the open row, if it has one. */
+function startComment(): void {
+  document.querySelector<HTMLButtonElement>(".detail > .place > .say")?.click();
 }
 
 type Notes = ChangesProps["notes"];

@@ -165,7 +165,12 @@ function Proposal({
           graph={graph}
           proposal={proposal}
           merging={merging}
-          onClose={() => setMerges(false)}
+          onClose={() => {
+            setMerges(false);
+            // What was refused may have been refused since something moved.
+            merging.refresh();
+            reload();
+          }}
           onDone={(answer) => {
             setMerges(false);
             setMerged(answer);

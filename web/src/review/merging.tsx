@@ -26,6 +26,8 @@ export interface Merging {
   error: ProblemError | null;
   decide: (place: string, decision: Decision | null) => void;
   decideRest: (rest: "ours" | "theirs" | null) => void;
+  /** Ask again: the target may have moved. */
+  refresh: () => void;
 }
 
 /** The merge of an open proposal as it would be, asked for again after every decision. */
@@ -38,10 +40,11 @@ export function useMerging(graph: string, proposal: ProposalAnswer | undefined):
   const [error, setError] = useState<ProblemError | null>(null);
   /** The places of the conflicts that there are without any decision. */
   const first = useRef<ReadonlySet<string>>(new Set());
+  const [turn, setTurn] = useState(0);
   const isOpen = proposal !== undefined && proposal.state === "open" && (proposal.source_commit ?? null) !== null;
   const given = toResolutions(conflicts, decisions, rest);
   const resolutions = given.length > 0 ? given : null;
-  const key = [isOpen, proposal?.number, proposal?.source_commit, JSON.stringify(given, writeBig)].join(" ");
+  const key = [isOpen, proposal?.number, proposal?.source_commit, JSON.stringify(given, writeBig), turn].join(" ");
   useEffect(() => {
     if (!isOpen) return undefined;
     const cancel = new AbortController();
@@ -83,7 +86,8 @@ export function useMerging(graph: string, proposal: ProposalAnswer | undefined):
     else changed.set(place, decision);
     setDecisions(changed);
   };
-  return { conflicts, count, decisions, rest, resolutions, preview, error, decide, decideRest: setRest };
+  const refresh = (): void => setTurn((now) => now + 1);
+  return { conflicts, count, decisions, rest, resolutions, preview, error, decide, decideRest: setRest, refresh };
 }
 
 function writeBig(_key: string, value: unknown): unknown {
