@@ -16,7 +16,7 @@ from tests.contract.load.loading import Loaded, changed, edge, loaded, node
 from tests.support.spark_stages import last_job, stages_since
 
 FEW: Final = 2
-MANY: Final = 12
+MANY: Final = 6
 SMALL: Final = 2_000
 LARGE: Final = 80_000
 """More than a task counts at once, so that what is read is reduced first."""
