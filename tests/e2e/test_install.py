@@ -1,7 +1,9 @@
 """The package as it is installed: from its wheel, in an environment that nobody activated."""
 
 import json
+import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Final
@@ -20,6 +22,7 @@ from tests.support.environments import (
 from tests.support.sources import REPOSITORY
 
 README: Final = REPOSITORY / "README.md"
+SERVING: Final = REPOSITORY / "docs" / "serving.md"
 SCHEMA: Final = "node Person { name: String @key  age: I64? }\nedge Knows: Person -> Person\n"
 ROWS: Final = (
     '{"type": "Person", "data": {"name": "Ada", "age": 36}}\n'
@@ -270,3 +273,16 @@ def test_what_the_package_index_has_for_the_package_is_enough(
         assert told(installed, folder, OWN_SESSION) == ["spark 3", "[36]", "false"]
     else:
         assert told(installed, folder, has) == ["[None, None]"]
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1_800)
+def test_a_newcomer_serves_a_graph_and_asks_it(tmp_path: Path, wheel: Path) -> None:
+    installed = install_environment(tmp_path / "installed", wheel, extras="[server]")
+    # As after `activate`: the page calls Python, too.
+    path = os.pathsep.join([str(installed.python.parent), os.environ["PATH"]])
+    session = tmp_path / "session"
+    session.mkdir()
+    examples = docs.run_examples(SERVING, session, environment=replace(installed, path=path))
+
+    assert [str(each) for each in examples if not each.is_right] == []
