@@ -707,3 +707,6 @@ REMOTE_PIECE_BYTES: Final = 1 << 18
 
 REMOTE_REPEATS_MAX: Final = 5
 """How often a client sends a load again that the server's end interrupted."""
+
+COMMAND_RETRY_SECONDS: Final = 15.0
+"""How long a command repeats a request to a server: a person waits for its answer."""

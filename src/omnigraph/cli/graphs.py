@@ -11,6 +11,7 @@ import typer
 from omnigraph.cli import options, render
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.profiles import current_context, find_profile
+from omnigraph.limits import COMMAND_RETRY_SECONDS
 
 if TYPE_CHECKING:
     from omnigraph.remote.graph import AnyGraph, RemoteGraph
@@ -83,7 +84,9 @@ def open_place(place: Place, *, actor: str | None = None, read_only: bool = Fals
     if place.is_served:
         from omnigraph.remote.graph import connect
 
-        handle = remote = connect(place.uri, actor=actor, read_only=read_only)
+        handle = remote = connect(
+            place.uri, actor=actor, read_only=read_only, retry_for=COMMAND_RETRY_SECONDS
+        )
         current_context().call_on_close(lambda: _end(remote))
     else:
         from omnigraph import graph
