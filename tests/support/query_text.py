@@ -64,7 +64,8 @@ def _block(block: ir.Block) -> Iterator[str]:
         hops = f"{traversal.hops_min}..{traversal.hops_max}"
         steps = " | ".join(map(_step, traversal.steps))
         walk = f"{edge}{steps} {hops}"
-        yield f"walk {_end(traversal.source)} [{walk}] {_end(traversal.destination)}"
+        path = "" if traversal.path is None else f" as {_path(traversal.path)}"
+        yield f"walk {_end(traversal.source)} [{walk}] {_end(traversal.destination)}{path}"
     for part in block.optionals:
         yield f"optional, given {', '.join(part.outer)}"
         yield from _indent(_block(part.block))
@@ -78,6 +79,11 @@ def _block(block: ir.Block) -> Iterator[str]:
     for negation in block.negations:
         yield f"not, given {', '.join(negation.outer)}"
         yield from _indent(_block(negation.block))
+
+
+def _path(path: ir.Path) -> str:
+    weight = "" if path.weight is None else f" by {path.weight}: {path.type}"
+    return f"{path.variable}{weight}"
 
 
 def _end(end: str | ir.Anonymous) -> str:

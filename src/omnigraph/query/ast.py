@@ -262,6 +262,22 @@ class Subquery:
     span: Span = field(compare=False)
 
 
+class PathFunction(StrEnum):
+    """The functions of paths alone; `length` is one of texts and lists, too."""
+
+    NODES = "nodes"
+    COST = "cost"
+
+
+@dataclass(frozen=True, slots=True)
+class PathCall:
+    """`nodes($path)` or `cost($path)`."""
+
+    function: PathFunction
+    variable: Variable
+    span: Span = field(compare=False)
+
+
 Expression = (
     Text
     | Integer
@@ -279,6 +295,7 @@ Expression = (
     | SearchCall
     | Arithmetic
     | FunctionCall
+    | PathCall
     | Case
     | Existence
     | Subquery
@@ -332,8 +349,16 @@ class Hops:
 
 
 @dataclass(frozen=True, slots=True)
+class PathNode:
+    """`as $path`, or `as $path by weight`."""
+
+    variable: Variable
+    weight: Name | None
+
+
+@dataclass(frozen=True, slots=True)
 class Traversal:
-    """`$a edge $b`, `$a $w:edge $b`, `$a <edge> {1,3} $b`, `$a edge|other $b`."""
+    """`$a edge $b`, `$a $w:edge $b`, `$a <edge> {1,3} $b as $path`, `$a edge|other $b`."""
 
     source: Variable
     edge_variable: Variable | None
@@ -342,6 +367,7 @@ class Traversal:
     hops: Hops | None
     destination: Variable
     other_edges: tuple[Name, ...] = ()
+    path: PathNode | None = None
 
     @property
     def edges(self) -> tuple[Name, ...]:

@@ -87,6 +87,8 @@ def _bind(syntax: ast.Binding, scope: Scope) -> None:
         message, hint = "$_ binds nothing", "give it a name"
     elif name in scope.parameters:
         message, hint = f"${name} is a parameter", "give the node another name"
+    elif scope.path(name) is not None:
+        message, hint = f"${name} is a path", "give the node another name"
     elif not scope.binds(name):
         scope.variables[name] = type_
         return

@@ -55,6 +55,10 @@ class QueryCode(StrEnum):
         "T26",
         "A match of a mutation reads committed rows: no earlier statement may write what it reads.",
     )
+    PATH = (
+        "T27",
+        "A path is read by length, nodes and cost; its walk has named ends, and a weight a number.",
+    )
     NEVER_NULL = "W1", "A test for null on a property that is never null has only one outcome."
     UNUSED_PARAMETER = "W2", "A parameter that is declared should be used."
 

@@ -52,6 +52,25 @@ ROW: Final = "_"
 KEPT: Final = "with()"
 """The variable whose columns are the values that a stage kept. No query can bind this name."""
 
+LENGTH: Final = "length"
+NODES: Final = "nodes"
+COST: Final = "cost"
+"""The columns of a path."""
+
+
+def path_variable(name: str) -> str:
+    """The variable of a path that a query calls so, which no query can bind to anything else."""
+    return f"{name}()"
+
+
+def is_row(variable: str) -> bool:
+    """Whether a variable is a node or an edge, so that its id identifies it.
+
+    >>> is_row("p"), is_row(KEPT), is_row(path_variable("p"))
+    (True, False, False)
+    """
+    return not variable.endswith("()")
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnValue:
@@ -514,6 +533,31 @@ class EdgeStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Path:
+    """The best walk of a traversal from its source to its destination, as a variable.
+
+    Its columns: `LENGTH` is the number of its edges, an I64; `NODES` the ids of its nodes, from the
+    source on; `COST` the sum of the weights of its edges, added from the source on.
+
+    Without a weight, the best walk has the fewest edges; of several, the one whose list of node ids
+    is the least, compared id by id. With a weight, the best walk has the least cost among those of
+    at most `hops_max` edges, then the fewest edges, then the least list of node ids. It is defined
+    by steps: the best walk of at most `n` edges to a node is the best one of at most `n - 1` edges,
+    or a better one that extends such a best one to another node by an edge. An edge whose weight is
+    null, negative or not finite is not there. Of parallel edges, that of the least weight counts.
+
+    Attributes:
+        variable: `path_variable` of its name.
+        weight: A property of all edge types of the traversal, a number.
+        type: That of the weight; None without one.
+    """
+
+    variable: str
+    weight: str | None = None
+    type: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Traversal:
     """Pairs of a source and a destination that edges of one type, or of several, connect.
 
@@ -532,6 +576,9 @@ class Traversal:
         steps: How edges are walked, one for each type, all in alternation; with more than one hop,
             all join nodes of one type.
         edge_variable: Bound by this traversal and no other.
+        path: Likewise. Both ends are variables then, there is no edge variable, and with a weight
+            `hops_min` is 1. With one, a destination belongs to a source if there is a best walk,
+            to the source itself by a loop only.
     """
 
     source: str | Anonymous
@@ -540,6 +587,7 @@ class Traversal:
     hops_min: int
     hops_max: int
     edge_variable: str | None
+    path: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

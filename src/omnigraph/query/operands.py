@@ -9,6 +9,7 @@ from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
 from omnigraph.query.expressions import computed
 from omnigraph.query.literals import compared_constant, standalone_constant
+from omnigraph.query.paths import path_value
 from omnigraph.query.scope import Scope, row_column
 from omnigraph.query.several import SeveralTypes
 
@@ -35,6 +36,12 @@ def operand(
             return row_column(scope.row, name, scope.report)
         case ast.Alias(name):
             return scope.kept_value(name)
+        case ast.PathCall(function, variable):
+            return path_value(function, variable, scope)
+        case ast.FunctionCall(ast.FunctionName.LENGTH, (ast.Variable(name) as variable,)) if (
+            scope.path(name) is not None
+        ):
+            return path_value(ast.FunctionName.LENGTH, variable, scope)
         case ast.Arithmetic() | ast.FunctionCall() | ast.Case():
             return computed(syntax, scope, operand)
         case ast.Existence() | ast.Subquery():

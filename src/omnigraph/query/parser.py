@@ -26,6 +26,7 @@ _FUNCTIONS: Final = (
     *map(str, ast.AggregateName),
     *map(str, ast.SearchName),
     *map(str, ast.FunctionName),
+    *map(str, ast.PathFunction),
 )
 
 _BLOCK_WORDS: Final = frozenset({"exists", "optional"})
@@ -338,7 +339,8 @@ class _Builder:
         source, *middle, destination = (token for token in _tokens(tree) if token.type != "LESS")
         edge_variable = [token for token in middle if token.type == "VAR"]
         edge, *others = (_name(token) for token in middle if token.type != "VAR")
-        hops = next(map(self._hops, _trees(tree)), None)
+        parts = {str(part.data): part for part in _trees(tree)}
+        hops = self._hops(parts["hops"]) if "hops" in parts else None
         return ast.Traversal(
             _variable(source),
             next(map(_variable, edge_variable), None),
@@ -347,6 +349,7 @@ class _Builder:
             hops,
             _variable(destination),
             tuple(others),
+            _path(parts["path"]) if "path" in parts else None,
         )
 
     def _hops(self, tree: Tree[Token]) -> ast.Hops:
@@ -446,6 +449,7 @@ class _Builder:
                 | ast.SearchCall()
                 | ast.Arithmetic()
                 | ast.FunctionCall()
+                | ast.PathCall()
                 | ast.Case()
                 | ast.Existence()
                 | ast.Subquery()
@@ -556,11 +560,16 @@ class _Builder:
                 return ast.SearchCall(ast.SearchName(function), tuple(values), span)
             case function, _ if function in set(ast.FunctionName):
                 return ast.FunctionCall(ast.FunctionName(function), tuple(values), span)
+            case function, [ast.Variable() as path] if function in set(ast.PathFunction):
+                return ast.PathCall(ast.PathFunction(function), path, span)
             case function, _ if function not in _FUNCTIONS:
                 hint = did_you_mean(function, _FUNCTIONS)
                 self._refuse(span, f"there is no function {function[:100]}", hint)
             case "type", _:
                 self._refuse(span, "type(…) takes a variable", "write type($x)")
+            case function, _ if function in set(ast.PathFunction):
+                hint = f"write {function}($path), after … as $path in the match"
+                self._refuse(span, f"{function}(…) takes a path", hint)
             case "now", _:
                 self._refuse(span, "now() takes nothing")
             case ("date" | "datetime") as kind, _:
@@ -618,6 +627,11 @@ def _is_value(part: Token | Tree[Token]) -> bool:
         (inner,) = part.children
         return _is_value(inner)
     return part.data in _VALUES and (part.data != "call" or part.children[0] not in _TESTS)
+
+
+def _path(tree: Tree[Token]) -> ast.PathNode:
+    variable, *weight = _tokens(tree)
+    return ast.PathNode(_variable(variable), next(map(_name, weight), None))
 
 
 def _property(tree: Tree[Token]) -> ast.PropertyOf:

@@ -75,6 +75,8 @@ def print_expression(expression: ast.Expression, *, sigil: str = "$") -> str:
         case ast.Subquery(function, clauses, value):
             last = "" if value is None else f"  {print_expression(value, sigil=sigil)}"
             return f"{function} {{ {_inline(clauses, sigil)}{last} }}"
+        case ast.PathCall(function, variable):
+            return f"{function}({sigil}{variable.name})"
         case ast.SearchCall(function, arguments) | ast.FunctionCall(function, arguments):
             texts = (print_expression(argument, sigil=sigil) for argument in arguments)
             return f"{function}({', '.join(texts)})"
@@ -215,7 +217,15 @@ def _traversal(traversal: ast.Traversal, sigil: str) -> str:
     if traversal.edge_variable is not None:
         edge = f"{sigil}{traversal.edge_variable.name}:{edge}"
     hops = "" if traversal.hops is None else _hops(traversal.hops)
-    return f"{sigil}{traversal.source.name} {edge}{hops} {sigil}{traversal.destination.name}"
+    ends = f"{sigil}{traversal.source.name} {edge}{hops} {sigil}{traversal.destination.name}"
+    return f"{ends}{_path(traversal, sigil)}"
+
+
+def _path(traversal: ast.Traversal, sigil: str) -> str:
+    if traversal.path is None:
+        return ""
+    weight = "" if traversal.path.weight is None else f" by {traversal.path.weight.text}"
+    return f" as {sigil}{traversal.path.variable.name}{weight}"
 
 
 def _hops(hops: ast.Hops) -> str:

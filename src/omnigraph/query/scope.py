@@ -36,6 +36,14 @@ class Uses:
         self.bounds[name] = max(least, low), min(highs, default=None)
 
 
+@dataclass(frozen=True, slots=True)
+class BoundPath:
+    """A path of a block; its cost is a number of this type, if it has a weight."""
+
+    weight: Scalar | None
+    nullable: bool = False
+
+
 @dataclass(slots=True)
 class Scope:
     """The names that one block of clauses can read: its own, then those of enclosing blocks.
@@ -49,6 +57,7 @@ class Scope:
         optional: Those of `variables` that an optional part binds, and that may so be null.
         hidden: Names that only blocks in this one bind, and what those are, for hints.
         row: The type of the row that a mutation tests: bare words are its columns.
+        paths: The paths that this block binds, by name.
         values: The values that the stage before kept: bare words are their names.
         dropped: Names that the stage before could have kept, and did not, for hints.
         condition: Resolves the conditions inside values; None if an error was reported.
@@ -66,6 +75,7 @@ class Scope:
     optional: set[str] = field(default_factory=set)
     hidden: Mapping[str, str] = field(default_factory=dict)
     row: SchemaType | None = None
+    paths: dict[str, BoundPath] = field(default_factory=dict)
     values: Mapping[str, ir.ColumnValue] = field(default_factory=dict)
     dropped: frozenset[str] = frozenset()
     condition: Callable[[ast.Condition, Scope], ir.Filter | None] | None = None
@@ -95,6 +105,7 @@ class Scope:
         """The scope of what a stage of this block keeps, and the one of the block after it."""
         kept = {name: self.bound_type(name) for name in variables}
         before = {*self._names(), *(f"${name}" for name in self.all_variables())}
+        before |= {ir.path_variable(name) for name in self.paths}
         after = {*values, *(f"${name}" for name in kept)}
         outside = Scope(
             self.catalog,
@@ -154,7 +165,20 @@ class Scope:
 
     def binds(self, name: str) -> bool:
         """Whether this block, or an enclosing one, binds the variable."""
-        return any(name in scope.variables for scope in self._outward())
+        return any(name in scope.variables or name in scope.paths for scope in self._outward())
+
+    def path(self, name: str) -> BoundPath | None:
+        """The path that a variable is, recording its use; None if it is none."""
+        crossed: list[Scope] = []
+        for scope in self._outward():
+            if name in scope.variables:
+                return None
+            if name in scope.paths:
+                for inner in crossed:
+                    inner.outer.add(ir.path_variable(name))
+                return scope.paths[name]
+            crossed.append(scope)
+        return None
 
     def bound_type(self, name: str) -> BoundType | None:
         """The type of a variable, recording its use; None if it is not bound, or not known."""
@@ -178,6 +202,7 @@ class Scope:
         """Make the variables of an optional part variables of this block."""
         self.variables |= inner.variables
         self.optional |= inner.variables.keys()
+        self.paths |= {name: replace(path, nullable=True) for name, path in inner.paths.items()}
 
     def id_of(self, name: str) -> ir.ColumnValue:
         """The id of what a variable is bound to."""
@@ -201,6 +226,10 @@ class Scope:
             self.report.add(QueryCode.UNKNOWN_NAME, variable.span, message, "give it a name")
         elif not self.binds(name):
             self._report_unknown(variable)
+        elif self.path(name) is not None:
+            message = f"${name} is a path, and has no value of its own"
+            hint = f"write length(${name}) or nodes(${name})"
+            self.report.add(QueryCode.PATH, variable.span, message, hint)
         return self.bound_type(name)
 
     def _report_unknown(self, variable: ast.Variable) -> None:
@@ -208,6 +237,10 @@ class Scope:
         if any(f"${variable.name}" in scope.dropped for scope in self._outward()):
             message = f"${variable.name} is not kept by the stage before"
             hint = f"add ${variable.name} to its with {{ … }}"
+            self.report.add(QueryCode.UNKNOWN_NAME, variable.span, message, hint)
+        elif any(ir.path_variable(variable.name) in each.dropped for each in self._outward()):
+            message = f"${variable.name} is not kept by the stage before"
+            hint = f"keep what is read of it: nodes(${variable.name}) as via"
             self.report.add(QueryCode.UNKNOWN_NAME, variable.span, message, hint)
         elif any(variable.name in scope.values for scope in self._outward()):
             hint = f"write {variable.name}, which is a value that the stage before kept"
@@ -257,7 +290,8 @@ def _bound_names(clauses: Iterable[ast.Clause]) -> Iterator[str]:
             case ast.Binding(variable):
                 yield variable.name
             case ast.Traversal():
-                ends = (clause.source, clause.edge_variable, clause.destination)
+                path = None if clause.path is None else clause.path.variable
+                ends = (clause.source, clause.edge_variable, clause.destination, path)
                 yield from (end.name for end in ends if end is not None)
             case ast.OptionalPart(inner):
                 yield from _bound_names(inner)

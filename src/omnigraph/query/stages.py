@@ -18,7 +18,7 @@ from omnigraph.query.several import is_node, names_of
 
 _RESERVED: Final = frozenset(
     {"and", "as", "asc", "contains", "desc", "else", "end", "false", "in", "is", "not", "null"}
-    | {"match", "or", "return", "starts_with", "then", "true", "when", "with"}
+    | {"by", "match", "or", "return", "starts_with", "then", "true", "when", "with"}
 )
 """Words that mean something else after a value, so that no value can be called by them."""
 

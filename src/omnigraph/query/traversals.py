@@ -10,6 +10,7 @@ from omnigraph.limits import HOPS_MAX
 from omnigraph.model.names import TypeName
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
+from omnigraph.query.paths import bind_path, check_ends, resolve_path
 from omnigraph.query.scope import Scope, edge_type
 from omnigraph.query.several import BoundType, SeveralTypes, is_node, names_of, together
 from omnigraph.schema.catalog import EdgeType
@@ -46,6 +47,8 @@ def resolve_traversals(
     in the text; where no end is known, the order of the text decides.
     """
     steps = [step for traversal in traversals if (step := _step(traversal, scope))]
+    for traversal in traversals:
+        check_ends(traversal, scope)
     directions: dict[int, _Directions | None] = {}
     steps_by_end: dict[str, list[int]] = defaultdict(list)
     for at, step in enumerate(steps):
@@ -69,6 +72,7 @@ def resolve_traversals(
 def _step(syntax: ast.Traversal, scope: Scope) -> _Step | None:
     found = [edge_type(word, scope.catalog, scope.report) for word in syntax.edges]
     edges = dict.fromkeys(edge for edge in found if edge is not None)
+    bind_path(syntax, () if None in found else tuple(edges), scope)
     _bind_edge(syntax, together(edges) if len(edges) == len(set(found)) else None, scope)
     if None not in found:
         return _Step(syntax, tuple(edges))
@@ -183,6 +187,7 @@ def _resolve(step: _Step, directions: _Directions | None, scope: Scope) -> ir.Tr
     hops = _hops(step, scope)
     if directions is None or hops is None:
         return None
+    path = resolve_path(syntax, hops[0], scope, chains=step.chains)
     walked = list(zip(step.edges, directions, strict=True))
     types = [_end_types(edge, direction) for edge, direction in walked]
     ends = (
@@ -203,6 +208,7 @@ def _resolve(step: _Step, directions: _Directions | None, scope: Scope) -> ir.Tr
         ),
         *hops,
         None if syntax.edge_variable is None else syntax.edge_variable.name,
+        path,
     )
 
 

@@ -157,6 +157,7 @@ class _Query:
         optional: The variables that optional parts bind.
         kept: The types of the values that the stage before kept.
         nesting: How many subqueries are around what is being drawn.
+        paths: The paths that can be read outside of negations, and whether each has a cost.
     """
 
     draw: st.DrawFn
@@ -166,6 +167,7 @@ class _Query:
     scope: dict[str, BoundType] = field(default_factory=dict)
     optional: set[str] = field(default_factory=set)
     kept: dict[str, PropertyType] = field(default_factory=dict)
+    paths: dict[str, bool] = field(default_factory=dict)
     names: int = 0
     nesting: int = 0
 
@@ -189,6 +191,7 @@ class _Query:
     ) -> tuple[tuple[ast.Clause, ...], dict[str, BoundType]]:
         """The clauses, and all variables that are known after them."""
         scope: dict[str, BoundType] = dict(outer)
+        known_paths = dict(self.paths)
         clauses: list[ast.Clause] = []
         if _nodes(outer):
             name = self.choose(_nodes(outer))
@@ -206,11 +209,16 @@ class _Query:
             # None is the simplest, which is what true is for Hypothesis.
             if not self.chance(likely):
                 clauses.append(self._optional(scope, depth=depth + 1))
+        for name in sorted(self.paths.keys() - known_paths.keys()):
+            if self.chance(30):
+                clauses.append(self._path_condition(name))
         filters = [self._condition(scope) for _ in range(self.draw(st.integers(0, 3)))]
         clauses += [filter_ for filter_ in filters if filter_ is not None]
         if depth < _DEPTH_MAX and self.chance(35):
             kind = ast.Existence if self.chance(30) else ast.Negation
+            paths = dict(self.paths)
             clauses.append(kind(self.block(scope, depth=depth + 1), _NOWHERE))
+            self.paths = paths
         return tuple(clauses), scope
 
     def _optional(self, scope: dict[str, BoundType], *, depth: int) -> ast.OptionalPart:
@@ -252,6 +260,11 @@ class _Query:
                 continue
             is_constant = self.chance(20)
             expressions.append(self.value(Scalar.I64) if is_constant else self.choose(readable))
+        for name, has_cost in sorted(self.paths.items()) if not distinct else ():
+            expressions.append(_length(name))
+            for function in ast.PathFunction:
+                if function is ast.PathFunction.NODES or has_cost:
+                    expressions.append(ast.PathCall(function, _variable(name), _NOWHERE))
         projections = self._with_aliases(expressions)
         if distinct or not self.chance(20):
             return projections
@@ -277,6 +290,7 @@ class _Query:
             column for column, type_, _ in _columns(self.scope) if can_be_sorted(type_)
         ]
         keys += self.kept_words(sortable=True)
+        keys += [_length(name) for name in sorted(self.paths)]
         chosen: list[ast.Expression] = []
         for _ in range(self.draw(st.integers(0, 2))):
             value, type_ = self._computed(self.scope)
@@ -445,6 +459,10 @@ class _Query:
         first, *others = (
             ast.Name(self.choose((edge.word, edge.word.lower())), _NOWHERE) for edge in edges
         )
+        path: ast.PathNode | None = None
+        are_named = not (source.is_anonymous or destination.is_anonymous)
+        if edge_variable is None and are_named and (chains or len(set(edges)) == 1):
+            path = self._path(edges, hops)
         return ast.Traversal(
             source,
             edge_variable,
@@ -453,7 +471,30 @@ class _Query:
             hops=hops,
             destination=destination,
             other_edges=tuple(others),
+            path=path,
         )
+
+    def _path(self, edges: Sequence[EdgeType], hops: ast.Hops | None) -> ast.PathNode | None:
+        """A path of a walk along these edges, or none."""
+        if self.chance(80 if hops is None else 50):
+            return None
+        weights = [
+            each.name
+            for each in together(edges).properties
+            if isinstance(each.type, Scalar) and each.type.is_numeric
+        ]
+        can_be_weighted = hops is None or (hops.low is not None and hops.low.value == 1)
+        weight: ast.Name | None = None
+        if weights and can_be_weighted and self.chance(50):
+            weight = ast.Name(self.choose(weights), _NOWHERE)
+        name = self._name()
+        self.paths[name] = weight is not None
+        return ast.PathNode(_variable(name), weight)
+
+    def _path_condition(self, name: str) -> ast.Condition:
+        count = ast.Integer(self.draw(st.integers(0, 3)), _NOWHERE)
+        sign = self.choose((*_EQUALITY, *_ORDER_SIGNS))
+        return _comparison(_length(name), sign, count)
 
     def _condition(self, scope: _Scope, *, depth: int = 0) -> ast.Condition | None:
         """A condition of conditions, or one on a column; None if no operator fits what is drawn."""
@@ -519,6 +560,7 @@ class _Query:
         limit, skip = self.limit(), self.skip()
         self.scope = {name: before[name] for name in names}
         self.kept = {name: type_ for name, (_, type_) in values.items()}
+        self.paths = {}
         condition = None
         if self.kept and self.chance(30):
             condition = self._kept_condition(self.scope)
@@ -544,6 +586,15 @@ class _Query:
             if isinstance(type_, Scalar):
                 return value, type_
         options.append((_literal(self.draw(values(Scalar.I64))), Scalar.I64))
+        options += [(_length(name), Scalar.I64) for name in sorted(self.paths)]
+        if not sortable:
+            options += [
+                (
+                    ast.PathCall(ast.PathFunction.NODES, _variable(name), _NOWHERE),
+                    ListType(Scalar.STRING),
+                )
+                for name in sorted(self.paths)
+            ]
         return self.choose(options)
 
     def _kept_aggregate(self) -> tuple[ast.Expression, PropertyType]:
@@ -907,6 +958,10 @@ def _aggregated_type(function: ast.AggregateName, type_: PropertyType) -> Proper
 
 def _property(variable: str, name: str) -> ast.PropertyOf:
     return ast.PropertyOf(_variable(variable), ast.Name(name, _NOWHERE), _NOWHERE)
+
+
+def _length(path: str) -> ast.FunctionCall:
+    return ast.FunctionCall(ast.FunctionName.LENGTH, (_variable(path),), _NOWHERE)
 
 
 def _word(name: str) -> ast.Alias:

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from omnigraph.query import ir
 from omnigraph.query.ir import Value
-from omnigraph.testing import functions, searches
+from omnigraph.testing import functions, paths, searches
 from omnigraph.testing.aggregates import RoundedFloat, aggregate, require_fit
 from omnigraph.testing.equality import SortKey, are_equal, distinct, sort_key, unsigned_zero
 
@@ -189,6 +189,7 @@ def _variables(block: ir.Block) -> Iterator[str]:
     """Every variable that a solution of the block has beyond the outer ones."""
     yield from (node.variable for node in block.nodes)
     yield from (each.edge_variable for each in block.traversals if each.edge_variable is not None)
+    yield from (each.path.variable for each in block.traversals if each.path is not None)
     for part in block.optionals:
         yield from _variables(part.block)
 
@@ -215,6 +216,11 @@ def _crossings(
     """The assignment once for each way in which the traversal connects its ends."""
     for source in _candidates(traversal.source, assignment, graph):
         for destination in _candidates(traversal.destination, assignment, graph):
+            if traversal.path is not None:
+                path = paths.best_path(traversal, source, destination, graph.rows_of)
+                if path is not None:
+                    yield {**assignment, traversal.path.variable: path}
+                continue
             if traversal.edge_variable is None:
                 hops = _distance(traversal, source, destination, graph)
                 if hops is not None and traversal.hops_min <= hops <= traversal.hops_max:

@@ -20,6 +20,7 @@ from tests.support.query_cases import (
     negations,
     objects,
     optionals,
+    paths,
     results,
     scalars,
     several,
@@ -45,6 +46,7 @@ CASES: tuple[QueryCase, ...] = (
     *several.CASES,
     *stages.CASES,
     *subqueries.CASES,
+    *paths.CASES,
 )
 
 __all__ = ["CASES", "NOW", "Answer", "CaseGraph", "QueryCase", "TooLarge"]

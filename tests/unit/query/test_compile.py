@@ -111,5 +111,5 @@ def test_typed_queries_can_be_compared_and_hashed():
 
 def test_codes_are_numbered_without_gaps_and_explained():
     typed = [each for each in QueryCode if each.startswith("T")]
-    assert typed == [f"T{number}" for number in range(1, 27)]
+    assert typed == [f"T{number}" for number in range(1, 28)]
     assert all(each.sentence.endswith(".") for each in QueryCode)

@@ -183,6 +183,11 @@ def _needed(block: ir.Block, summary: Summary) -> Iterator[str]:
             yield from variables
     for part in block.parts:
         yield from part.outer
+    for traversal in block.traversals:
+        # The best walk between two nodes is no sum over one of them.
+        if traversal.path is not None:
+            ends = (traversal.source, traversal.destination)
+            yield from (end for end in ends if isinstance(end, str))
 
 
 def _sums(query: ir.Selection) -> Iterator[ColumnSum]:

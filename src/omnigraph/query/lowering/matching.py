@@ -23,7 +23,12 @@ from omnigraph.query.lowering.elimination import (
 from omnigraph.query.lowering.expressions import filter_tree
 from omnigraph.query.lowering.keys import FixedKey, fixed_key, fixes
 from omnigraph.query.lowering.operands import Given, columns_in, operands_of
-from omnigraph.query.lowering.optional import has_optionals, has_several_types, has_subqueries
+from omnigraph.query.lowering.optional import (
+    has_optionals,
+    has_paths,
+    has_several_types,
+    has_subqueries,
+)
 from omnigraph.query.lowering.row_tables import Rows
 from omnigraph.query.lowering.state import LoweringState
 from omnigraph.query.lowering.usage import Use, uses_of_results
@@ -101,6 +106,8 @@ def match_pattern(
         return NO_EDGES
     if has_several_types(block):
         return NoPattern("a variable or an edge has several types")
+    if has_paths(block):
+        return NoPattern("it has a path")
     if has_optionals(block):
         return NoPattern("it has optional parts")
     if has_subqueries(block):

@@ -20,6 +20,8 @@ def _bound_in(block: ir.Block) -> Iterator[str]:
     for traversal in block.traversals:
         if traversal.edge_variable is not None:
             yield traversal.edge_variable
+        if traversal.path is not None:
+            yield traversal.path.variable
     for part in block.optionals:
         yield from _bound_in(part.block)
 
@@ -66,6 +68,13 @@ def has_several_types(block: ir.Block) -> bool:
     )
 
 
+def has_paths(block: ir.Block) -> bool:
+    """Whether a block, or one in it, has a path."""
+    return any(each.path is not None for each in block.traversals) or any(
+        has_paths(part.block) for part in block.parts
+    )
+
+
 def stands_alone(part: ir.OptionalPart | ir.Subquery, uses: frozenset[Use]) -> bool:
     """Whether the rows of a part are worth computing without those that it extends.
 
@@ -75,7 +84,10 @@ def stands_alone(part: ir.OptionalPart | ir.Subquery, uses: frozenset[Use]) -> b
     block, outer = part.block, set(part.outer)
     if any(variable in outer and name != "id" for variable, name in uses):
         return False
-    if any(each.hops_max > 1 and outer & _ends(each) for each in block.traversals):
+    if any(
+        (each.hops_max > 1 or each.path is not None) and outer & _ends(each)
+        for each in block.traversals
+    ):
         return False
     left = list(block.traversals)
     wanted = outer | {node.variable for node in block.nodes}

@@ -55,7 +55,7 @@ class Rows:
         """Whether a row of this table and one of another have these ids in common."""
         return exp.and_(
             *(
-                (exp.NullSafeEQ if use[0] in self.optional or use[0] == ir.KEPT else exp.EQ)(
+                (exp.NullSafeEQ if use[0] in self.optional or not ir.is_row(use[0]) else exp.EQ)(
                     this=column(self.columns[use], ours),
                     expression=column(other.columns[use], theirs),
                 )

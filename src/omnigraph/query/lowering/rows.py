@@ -29,6 +29,7 @@ from omnigraph.query.lowering.optional import (
     stands_alone,
     without_optionals,
 )
+from omnigraph.query.lowering.paths import path_ends
 from omnigraph.query.lowering.row_tables import Rows, place_key, places_of
 from omnigraph.query.lowering.searching import passes, search_of
 from omnigraph.query.lowering.state import LoweringState
@@ -109,8 +110,9 @@ def keys_of(part: ir.Negation | ir.OptionalPart | ir.Subquery, uses: Iterable[Us
     Args:
         uses: What the inner block uses.
     """
-    ids = [(variable, "id") for variable in part.outer if variable != ir.KEPT]
-    return [*ids, *sorted(use for use in set(uses) if use[0] == ir.KEPT)]
+    ids = [(variable, "id") for variable in part.outer if ir.is_row(variable)]
+    others = {use for use in uses if use[0] in part.outer and not ir.is_row(use[0])}
+    return [*ids, *sorted(others)]
 
 
 def _subtract(state: LoweringState, rows: Rows, negation: ir.Negation) -> Rows:
@@ -598,6 +600,9 @@ class _Joins:
         if traversal.edge_variable is not None:
             for place, name in enumerate(ends.edge_columns):
                 self.scope[traversal.edge_variable, name] = column(f"c{place}", alias)
+        if traversal.path is not None:
+            for place, name in enumerate(ends.edge_columns):
+                self.scope[traversal.path.variable, name] = column(f"c{place}", alias)
         for end in new_ends:
             if end in self.nodes:
                 same = exp.EQ(
@@ -609,6 +614,8 @@ class _Joins:
             self.joined_variables.add(end)
 
     def _ends(self, traversal: ir.Traversal) -> Ends:
+        if traversal.path is not None:
+            return self._path_ends(traversal, traversal.path)
         if traversal.edge_variable is not None:
             names = [
                 name for variable, name in sorted(self.uses) if variable == traversal.edge_variable
@@ -626,6 +633,24 @@ class _Joins:
         if is_backward:
             start, far = self._start(*backward), forward
         ends = walk_ends(self.state, traversal, start, backward=is_backward and start is not None)
+        if ends.reached is not None and start is not None and isinstance(far[0], str):
+            self.far_ends.append((place_key(far[0], far[1]), ends.reached))
+        return ends
+
+    def _path_ends(self, traversal: ir.Traversal, path: ir.Path) -> Ends:
+        names = [name for variable, name in sorted(self.uses) if variable == path.variable]
+        first = traversal.steps[0]
+        start = self._start(traversal.source, first.source)
+        is_backward = start is None and path.weight is None
+        if is_backward:
+            start = self._start(traversal.destination, first.destination)
+        is_backward = is_backward and start is not None
+        ends = path_ends(self.state, traversal, path, names, start, backward=is_backward)
+        far = (
+            (traversal.source, first.source)
+            if is_backward
+            else (traversal.destination, first.destination)
+        )
         if ends.reached is not None and start is not None and isinstance(far[0], str):
             self.far_ends.append((place_key(far[0], far[1]), ends.reached))
         return ends

@@ -16,8 +16,8 @@ def uses_of_block(block: ir.Block) -> Iterator[Use]:
     for condition in block.filters:
         yield from _uses(operands_of(condition))
     for part in block.parts:
-        # What a stage kept has no id: its values are used one by one.
-        yield from ((variable, "id") for variable in part.outer if variable != ir.KEPT)
+        # What is no row has no id: its values are used one by one.
+        yield from ((variable, "id") for variable in part.outer if ir.is_row(variable))
         yield from uses_of_block(part.block)
     for subquery in block.subqueries:
         yield from uses_of_argument(subquery)

@@ -84,7 +84,7 @@ def edge_ends(
     for step in traversal.steps:
         stored = [stored_column(name) for name in columns]
         names = [*ENDPOINTS, "id", *(name for name in stored if name is not None)]
-        relation = state.builder.scan(_key(step), names)
+        relation = state.builder.scan(edges_of(step), names)
         relations.append(relation)
         type_ = state.catalog.edge_type(step.edge_type)
         local = filters if not is_labelled else [each for each in map(localized, filters) if each]
@@ -97,7 +97,7 @@ def edge_ends(
 
 def pair_ends(state: LoweringState, traversal: ir.Traversal) -> Ends:
     """One row per pair of nodes that one hop connects."""
-    relations = [state.builder.scan(_key(step), ENDPOINTS) for step in traversal.steps]
+    relations = [state.builder.scan(edges_of(step), ENDPOINTS) for step in traversal.steps]
     parts = [
         _pairs(state, step, relation)
         for step, relation in zip(traversal.steps, relations, strict=True)
@@ -122,8 +122,8 @@ def walk_ends(
     # All nodes of a walk have one type, so labels matter at its ends only.
     plain = [replace(step, source=None, destination=None) for step in traversal.steps]
     if backward:
-        plain = [replace(step, direction=_REVERSED[step.direction]) for step in plain]
-    relations = [state.builder.scan(_key(step), ENDPOINTS) for step in plain]
+        plain = [replace(step, direction=REVERSED[step.direction]) for step in plain]
+    relations = [state.builder.scan(edges_of(step), ENDPOINTS) for step in plain]
     parts = [_pairs(state, step, relation) for step, relation in zip(plain, relations, strict=True)]
     step_table = state.builder.define(union(parts, distinct=len(parts) > 1), reused=True)
     first = traversal.steps[0]
@@ -133,7 +133,7 @@ def walk_ends(
         level = state.builder.define(_next_level(level, step_table, hops))
     both_ways = plain[0].direction is ir.Direction.BOTH
     is_single = len(plain) == 1
-    source, destination = _ends(plain[0].direction)
+    source, destination = direction_ends(plain[0].direction)
     if start is not None and is_single:
         for place in start.places:
             by = ReachedFrom(
@@ -148,11 +148,12 @@ def walk_ends(
     return Ends(state.builder.define(within), reached=reached)
 
 
-_REVERSED: Final = {
+REVERSED: Final = {
     ir.Direction.OUT: ir.Direction.IN,
     ir.Direction.IN: ir.Direction.OUT,
     ir.Direction.BOTH: ir.Direction.BOTH,
 }
+"""How edges are walked from the other end."""
 
 
 def stored_column(name: str) -> str | None:
@@ -205,11 +206,13 @@ def union(parts: Sequence[exp.Query], *, distinct: bool) -> exp.Query:
     return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=distinct)
 
 
-def _key(step: ir.EdgeStep) -> TableKey:
+def edges_of(step: ir.EdgeStep) -> TableKey:
+    """The table of the edges of a step."""
     return TableKey(TableKind.EDGE, step.edge_type)
 
 
-def _ends(direction: ir.Direction) -> tuple[str, str]:
+def direction_ends(direction: ir.Direction) -> tuple[str, str]:
+    """The columns of an edge that a step starts from, and that it leads to."""
     return ("dst", "src") if direction is ir.Direction.IN else ("src", "dst")
 
 
@@ -217,7 +220,7 @@ def _edge_rows(
     step: ir.EdgeStep, relation: str, edge_columns: Sequence[str], label: str | None
 ) -> list[exp.Query]:
     """The edges of a step, and if it is walked both ways, those walked backwards."""
-    source, destination = _ends(step.direction)
+    source, destination = direction_ends(step.direction)
     forward = _edges(step, relation, (source, destination), edge_columns, label)
     if step.direction is not ir.Direction.BOTH:
         return [forward]
@@ -248,7 +251,7 @@ def _edges(
 
 
 def _pairs(state: LoweringState, step: ir.EdgeStep, relation: str) -> exp.Query:
-    source, destination = _ends(step.direction)
+    source, destination = direction_ends(step.direction)
     forward = _edges(step, relation, (source, destination))
     if step.direction is ir.Direction.BOTH:
         return exp.union(forward, _edges(step, relation, (destination, source)), distinct=True)
@@ -286,7 +289,7 @@ def _end_places(
 ) -> tuple[EndPlace, ...]:
     counts = Counter(labels)
     return tuple(
-        EndPlace(Place(relation, _ends(step.direction)[end]), label, counts[label] == 1)
+        EndPlace(Place(relation, direction_ends(step.direction)[end]), label, counts[label] == 1)
         for (step, relation), label in zip(walked, labels, strict=True)
     )
 
