@@ -314,6 +314,12 @@ REMOTE_OPENS_MAX: Final = 8
 HOPS_MAX: Final = 64
 """The longest path a query may traverse; no practical graph has a larger diameter."""
 
+PATH_SOURCES_MAX: Final = 10_000
+"""Nodes from which paths are walked on arrays, one after the other."""
+
+TAKEN_IDS_MAX: Final = 5_000
+"""Ids that are read by the positions of their rows; for more, the whole column is."""
+
 BRANCH_NAME_LENGTH_MAX: Final = 200
 """Branch names become directory names; file systems allow 255 bytes for one."""
 

@@ -139,7 +139,10 @@ def by_model(plan: Plan, model: str | None) -> Plan:
     if stages is not None:
         before = [replace(each, plan=by_model(each.plan, model)) for each in stages.before]
         stages = replace(stages, before=tuple(before), last=by_model(stages.last, model))
-    return replace(plan, relations=relations, stages=stages)
+    paths = plan.paths
+    if paths is not None:
+        paths = replace(paths, plan=by_model(paths.plan, model))
+    return replace(plan, relations=relations, stages=stages, paths=paths)
 
 
 def nearest_parts(query: ir.ReadQuery) -> tuple[ir.Nearest, ...]:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import PropertyType, ResultType
 from omnigraph.relational.numbers import Comparator
-from omnigraph.relational.patterns import PatternPlan
+from omnigraph.relational.patterns import LinkWay, PatternPlan
 from omnigraph.relational.searches import Search
 
 
@@ -212,6 +212,7 @@ class Plan:
         stages: Set if the result can be found stage by stage: an engine may run these instead.
         parts: Set if values of its rows can be found by other plans, each for itself: an engine
             may run these instead, where it matches them by other means.
+        paths: Set if the tree finds paths: an engine may find them by other means.
     """
 
     tree: exp.Query
@@ -226,6 +227,41 @@ class Plan:
     best: Best | None = None
     stages: StagedPlans | None = None
     parts: StagedPlans | None = None
+    paths: PathPlans | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PathSearch:
+    """Best walks between nodes of one type, as a relation (`query.ir.Path` defines them).
+
+    Its columns: `a` and `b` are the ids of the first and the last node; `c0` and so on are what
+    `columns` names: `length`, `nodes` or `cost`.
+
+    Attributes:
+        hops: The least and the greatest number of edges.
+        weight: The property of edges that is added up; None if edges are counted.
+        sources: Finds the ids that walks start from, in one column; None for all nodes. The
+            relation may lack walks that start elsewhere.
+        targets: Likewise for the ids that they lead to.
+    """
+
+    relation: str
+    edges: TableKey
+    nodes: TableKey
+    way: LinkWay
+    hops: tuple[int, int]
+    weight: str | None
+    columns: tuple[str, ...]
+    sources: Plan | None = None
+    targets: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PathPlans:
+    """A plan that has the result of another, given the relations of paths."""
+
+    searches: tuple[PathSearch, ...]
+    plan: Plan
 
 
 @dataclass(frozen=True, slots=True)

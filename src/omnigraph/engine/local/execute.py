@@ -27,7 +27,15 @@ from omnigraph.engine.results import conform
 from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
 from omnigraph.limits import BRIEF_COMBINATIONS_MAX, COMPILED_QUERIES_MAX, RESULT_BATCH_ROWS
 from omnigraph.relational.caps import cap_rows
-from omnigraph.relational.plans import GivenRows, Plan, Relation, SearchRows, StagedPlans, TableRows
+from omnigraph.relational.plans import (
+    GivenRows,
+    PathPlans,
+    Plan,
+    Relation,
+    SearchRows,
+    StagedPlans,
+    TableRows,
+)
 from omnigraph.storage.index_damage import warn_of_damage
 from omnigraph.storage.streams import Relay
 
@@ -76,6 +84,9 @@ class LocalEngine:
         if plan.stages is not None:
             plans = (*(stage.plan for stage in plan.stages.before), plan.stages.last)
             return "; then ".join(self.means(each, data) for each in plans)
+        if plan.paths is not None:
+            edges = ", ".join(sorted({str(each.edges) for each in plan.paths.searches}))
+            return f"arrays of {edges} for its paths if they fit into memory, and SQL for the rest"
         if plan.parts is not None and self._finds_parts(plan, plan.parts, data):
             return "arrays for its subqueries, because their edges fit into memory; then SQL"
         return str(self._matcher.choose(plan, data))
@@ -111,6 +122,10 @@ class LocalEngine:
             return conform(rows, plan.columns)
         if plan.stages is not None and self._uses_arrays:
             return self._run_stages(plan.stages, data)
+        if plan.paths is not None and self._uses_arrays:
+            given = self._find_paths(plan.paths, data)
+            if given is not None:
+                return self._run(plan.paths.plan, replace(data, given={**data.given, **given}))
         if plan.parts is not None and self._uses_arrays:
             if self._finds_parts(plan, plan.parts, data):
                 return self._run_parts(plan.parts, data)
@@ -122,6 +137,23 @@ class LocalEngine:
                 budget.require_bytes(rows.nbytes)
                 return rows
         return self._run_sql(plan, data)
+
+    def _find_paths(self, paths: PathPlans, data: Data) -> dict[str, pa.Table] | None:
+        """The relations of paths, found on arrays; None if they are for SQL."""
+        from omnigraph.engine.local.paths import find_paths
+
+        between = data.within(replace(data.budget, rows=None))
+        given: dict[str, pa.Table] = {}
+        for search in paths.searches:
+            sources, targets = (
+                None if ids is None else self._run(ids, between).column(0)
+                for ids in (search.sources, search.targets)
+            )
+            found = find_paths(search, sources, targets, data, self.topologies)
+            if found is None:
+                return None
+            given[search.relation] = found
+        return given
 
     def _run_stages(self, stages: StagedPlans, data: Data) -> pa.Table:
         """Run stage after stage: what one keeps is usually little, and leads to few rows."""

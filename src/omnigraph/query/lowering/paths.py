@@ -8,6 +8,9 @@ from typing import Final
 
 from sqlglot import exp
 
+from omnigraph.choices import TableKind
+from omnigraph.model.names import TypeName
+from omnigraph.model.tables import TableKey
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
 from omnigraph.query.lowering.state import LoweringState
@@ -16,6 +19,7 @@ from omnigraph.query.lowering.walks import (
     HOPS,
     REVERSED,
     TO,
+    EndPlace,
     Ends,
     Start,
     direction_ends,
@@ -24,9 +28,10 @@ from omnigraph.query.lowering.walks import (
     union,
 )
 from omnigraph.relational.expressions import WIDE, sql_type, without_negative_zero
-from omnigraph.relational.plans import Place, ReachedFrom, Reduction
+from omnigraph.relational.patterns import LinkWay
+from omnigraph.relational.plans import PathSearch, Place, ReachedFrom, Reduction
 from omnigraph.relational.trees import column, named, subquery, table
-from omnigraph.schema.catalog import ENDPOINTS
+from omnigraph.schema.catalog import ENDPOINTS, Catalog
 
 _NODES: Final = "n"
 _COST: Final = "c"
@@ -83,6 +88,53 @@ def path_ends(
     reached = None if both_ways or len(steps) > 1 else Place(relations[0], destination)
     selected = levels.within_bounds(level, traversal, columns)
     return Ends(state.builder.define(selected), tuple(columns), reached=reached)
+
+
+def given_path_ends(state: LoweringState, path: ir.Path, columns: Sequence[str]) -> Ends:
+    """The same as a relation that is given."""
+    relation = state.builder.give()
+    state.given_paths[path.variable] = relation, tuple(columns)
+    source, destination = (
+        (EndPlace(Place(relation, end), None, decides=True),) for end in (FROM, TO)
+    )
+    return Ends(relation, tuple(columns), source, destination)
+
+
+def findable_paths(block: ir.Block, catalog: Catalog) -> dict[str, ir.Traversal]:
+    """The traversals of a block, by their paths, that an engine may walk by other means.
+
+    These walk edges of one type between nodes of one type.
+    """
+    return {
+        traversal.path.variable: traversal
+        for traversal in block.traversals
+        if traversal.path is not None and _is_findable(traversal.steps, catalog)
+    }
+
+
+def _is_findable(steps: Sequence[ir.EdgeStep], catalog: Catalog) -> bool:
+    first, *others = steps
+    edge = catalog.edge_type(first.edge_type)
+    is_labelled = first.source is not None or first.destination is not None
+    return not others and not is_labelled and edge.source == edge.target
+
+
+def path_search(
+    traversal: ir.Traversal, relation: str, columns: tuple[str, ...], catalog: Catalog
+) -> PathSearch:
+    """What an engine has to find for such a traversal."""
+    (step,) = traversal.steps
+    assert traversal.path is not None, "it has a path"
+    nodes = TypeName(catalog.edge_type(step.edge_type).source)
+    return PathSearch(
+        relation,
+        edges_of(step),
+        TableKey(TableKind.NODE, nodes),
+        LinkWay(step.direction.value),
+        (traversal.hops_min, traversal.hops_max),
+        traversal.path.weight,
+        columns,
+    )
 
 
 def _arcs(step: ir.EdgeStep, relation: str, path: ir.Path) -> list[exp.Select]:

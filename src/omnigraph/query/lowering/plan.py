@@ -8,17 +8,20 @@ from functools import partial
 
 from sqlglot import exp
 
+from omnigraph.model.types import Scalar
 from omnigraph.query import ir
-from omnigraph.query.lowering.elimination import Summary
+from omnigraph.query.lowering.elimination import Summary, variables_in
 from omnigraph.query.lowering.keys import key_lookup
 from omnigraph.query.lowering.matching import NO_EDGES, MatchingTemplate, NoPattern, match_pattern
 from omnigraph.query.lowering.operands import Given
+from omnigraph.query.lowering.paths import findable_paths, path_search
 from omnigraph.query.lowering.results import ROWS, Results
 from omnigraph.query.lowering.row_tables import Rows
 from omnigraph.query.lowering.rows import block_rows
 from omnigraph.query.lowering.scores import ScopeOfBest, best_of, rankings_of, score_rows
 from omnigraph.query.lowering.searching import rebind, searches_texts
 from omnigraph.query.lowering.stages import (
+    GIVEN_STAGE,
     convert_columns,
     given_rows,
     is_boundary,
@@ -32,6 +35,8 @@ from omnigraph.query.lowering.usage import Use, uses_of_block, uses_of_results
 from omnigraph.relational.plans import (
     Lookup,
     OutputColumn,
+    PathPlans,
+    PathSearch,
     Plan,
     Reduction,
     StagedPlans,
@@ -56,6 +61,7 @@ class Template:
     matching: MatchingTemplate | NoPattern = NO_EDGES
     stages: StageTemplates | None = None
     parts: StageTemplates | None = None
+    paths: PathTemplates | None = None
 
     def plan(self, given: Given) -> Plan:
         """The plan whose rows are the query's answer, in its order.
@@ -74,6 +80,8 @@ class Template:
             plan = replace(plan, stages=self.stages.plans(given))
         if self.parts is not None:
             plan = replace(plan, parts=self.parts.plans(given))
+        if self.paths is not None:
+            plan = replace(plan, paths=self.paths.plans(given))
         cut = self.unseeded.cut
         if cut is None:
             return plan
@@ -104,16 +112,57 @@ class StageTemplates:
         return StagedPlans(tuple(before), self.last.plan(given))
 
 
+@dataclass(frozen=True, slots=True)
+class PathTemplates:
+    """Searches for paths, each with what finds the ids at its ends, and the query given those."""
+
+    searches: tuple[tuple[PathSearch, Template | None, Template | None], ...]
+    last: Template
+
+    def plans(self, given: Given) -> PathPlans:
+        """The plans for these values."""
+        searches = [
+            replace(
+                search,
+                sources=None if sources is None else sources.plan(given),
+                targets=None if targets is None else targets.plan(given),
+            )
+            for search, sources, targets in self.searches
+        ]
+        return PathPlans(tuple(searches), self.last.plan(given))
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """What is outside of a match that is lowered by itself.
+
+    Attributes:
+        given: The stage whose rows are given, and what is used of them.
+        stages: Stages after that one, which are a part of the plan.
+    """
+
+    catalog: Catalog
+    values: Given
+    given: tuple[ir.Stage, frozenset[Use]] | None = None
+    stages: tuple[tuple[ir.Stage, frozenset[Use]], ...] = ()
+
+    def open(self) -> tuple[LoweringState, Rows | None]:
+        """A new plan that has it."""
+        state = LoweringState(self.catalog, self.values)
+        outer: Rows | None = None
+        if self.given is not None:
+            _, outer = given_rows(state, *self.given)
+        for stage, uses in self.stages:
+            outer = _stage_rows(stage, state, outer, uses)
+        return state, outer
+
+
 def lower(query: ir.ReadQuery, catalog: Catalog, given: Given) -> Template:
     """Lower a query for all values that have the shape of the given ones."""
-    state = LoweringState(catalog, given)
-    outer: Rows | None = None
-    later = uses_after(query)
-    for stage, uses in zip(query.stages, later, strict=True):
-        outer = _stage_rows(stage, state, outer, uses)
-    template = _lower_selection(query, state, outer)
+    stages = tuple(zip(query.stages, uses_after(query), strict=True))
+    template = _lower_by_itself(query, _Outside(catalog, given, None, stages))
     if any(map(is_boundary, query.stages)):
-        return replace(template, stages=_lower_stages(query, catalog, given, later))
+        return replace(template, stages=_lower_stages(query, stages, catalog, given))
     return template
 
 
@@ -133,21 +182,60 @@ def _stage_rows(
 
 
 def _lower_stages(
-    query: ir.ReadQuery, catalog: Catalog, given: Given, later: Sequence[frozenset[Use]]
+    query: ir.ReadQuery,
+    stages: Sequence[tuple[ir.Stage, frozenset[Use]]],
+    catalog: Catalog,
+    given: Given,
 ) -> StageTemplates:
     """A plan for each stage that has other rows than its match, and one for what is after them."""
-    state = LoweringState(catalog, given)
-    outer: Rows | None = None
+    outside = _Outside(catalog, given)
     before: list[tuple[Template, str]] = []
-    for stage, uses in zip(query.stages, later, strict=True):
+    for stage, uses in stages:
         if is_boundary(stage):
-            template = _lower_selection(stage, state, outer)
-            state = LoweringState(catalog, given)
-            relation, outer = given_rows(state, stage, uses)
-            before.append((template, relation))
+            before.append((_lower_by_itself(stage, outside), GIVEN_STAGE))
+            outside = _Outside(catalog, given, (stage, uses))
         else:
-            outer = _stage_rows(stage, state, outer, uses)
-    return StageTemplates(tuple(before), _lower_selection(query, state, outer))
+            outside = replace(outside, stages=(*outside.stages, (stage, uses)))
+    return StageTemplates(tuple(before), _lower_by_itself(query, outside))
+
+
+def _lower_by_itself(query: ir.Selection, outside: _Outside) -> Template:
+    """Lower a match and its results to a plan, and to one for engines that find paths."""
+    template = _lower_selection(query, *outside.open())
+    paths = findable_paths(query.match, outside.catalog)
+    if not paths:
+        return template
+    state, outer = outside.open()
+    state.given_paths.update(dict.fromkeys(paths))
+    last = _lower_selection(query, state, outer)
+    searches = []
+    for variable, traversal in paths.items():
+        found = state.given_paths[variable]
+        assert found is not None, "every traversal of a match is lowered"
+        ends = (traversal.source, traversal.destination)
+        sources, targets = (_lower_ids(query.match, end, outside) for end in ends)
+        searches.append((path_search(traversal, *found, outside.catalog), sources, targets))
+    return replace(template, paths=PathTemplates(tuple(searches), last))
+
+
+def _lower_ids(block: ir.Block, end: str | ir.Anonymous, outside: _Outside) -> Template | None:
+    """What finds the ids that an end may have, if they are not all those of its type."""
+    assert isinstance(end, str), "the ends of a path have names"
+    nodes = tuple(node for node in block.nodes if node.variable == end)
+    filters = tuple(each for each in block.filters if variables_in(each) == {end})
+    if nodes and not filters:
+        return None
+    state, outer = LoweringState(outside.catalog, outside.values), None
+    if not nodes:
+        filters = ()
+        state, outer = outside.open()
+    match = ir.Block(nodes, (), filters, ())
+    id_ = ir.ColumnValue(end, "id", Scalar.STRING, nullable=True)
+    column = ir.Column(end, id_)
+    ids = ir.Stage(
+        match, (end,), (column,), (), (), None, None, not nodes, (), follows_stage=not nodes
+    )
+    return _lower_selection(ids, state, outer)
 
 
 def _lower_selection(query: ir.Selection, state: LoweringState, outer: Rows | None) -> Template:

@@ -29,7 +29,7 @@ from omnigraph.query.lowering.optional import (
     stands_alone,
     without_optionals,
 )
-from omnigraph.query.lowering.paths import path_ends
+from omnigraph.query.lowering.paths import given_path_ends, path_ends
 from omnigraph.query.lowering.row_tables import Rows, place_key, places_of
 from omnigraph.query.lowering.searching import passes, search_of
 from omnigraph.query.lowering.state import LoweringState
@@ -639,6 +639,8 @@ class _Joins:
 
     def _path_ends(self, traversal: ir.Traversal, path: ir.Path) -> Ends:
         names = [name for variable, name in sorted(self.uses) if variable == path.variable]
+        if path.variable in self.state.given_paths:
+            return given_path_ends(self.state, path, names)
         first = traversal.steps[0]
         start = self._start(traversal.source, first.source)
         is_backward = start is None and path.weight is None

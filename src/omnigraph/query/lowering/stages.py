@@ -20,6 +20,9 @@ from omnigraph.relational.expressions import WIDE, sql_type
 from omnigraph.relational.plans import OutputColumn, Place
 from omnigraph.relational.trees import column, named, named_column, table
 
+GIVEN_STAGE: Final = "r0"
+"""The relation of the rows of a stage: the first of the plan that they are given to."""
+
 _STAGE: Final = "k"
 
 
@@ -78,6 +81,7 @@ def kept_rows(
 def given_rows(state: LoweringState, stage: ir.Stage, later: frozenset[Use]) -> tuple[str, Rows]:
     """The rows that a stage keeps as a relation that is given, and the name of that relation."""
     relation = state.builder.give()
+    assert relation == GIVEN_STAGE, "it is the first"
     columns = _columns(stage)
     places = {
         variable.name: (Place(relation, columns[variable.name, "id"]),)

@@ -18,6 +18,8 @@ class LoweringState:
 
     Attributes:
         seeds: Reductions that depend on the values the query is run with.
+        given_paths: The paths whose ends the caller of the plan provides, by variable: the relation
+            of each and its columns, once they are known.
     """
 
     catalog: Catalog
@@ -25,6 +27,7 @@ class LoweringState:
     builder: PlanBuilder = field(default_factory=PlanBuilder)
     seeds: list[Callable[[Given], Reduction | None]] = field(default_factory=list)
     searches: dict[Search, str] = field(default_factory=dict)
+    given_paths: dict[str, tuple[str, tuple[str, ...]] | None] = field(default_factory=dict)
 
     def search(self, search: Search, best: int | None = None) -> str:
         """The relation of a search; equal searches have one."""
