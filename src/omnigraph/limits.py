@@ -318,7 +318,8 @@ PATH_SOURCES_MAX: Final = 10_000
 """Nodes from which paths are walked on arrays, one after the other."""
 
 TAKEN_IDS_MAX: Final = 5_000
-"""Ids that are read by the positions of their rows; for more, the whole column is."""
+"""Ids that are sorted by themselves, or read by the positions of their rows; for more, the whole
+column is."""
 
 BRANCH_NAME_LENGTH_MAX: Final = 200
 """Branch names become directory names; file systems allow 255 bytes for one."""

@@ -19,7 +19,7 @@ from omnigraph.engine.local.topology.numbers import NOTHING, NodeNumbers
 from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies
 from omnigraph.engine.local.topology.topology import EdgeRows, Topology
 from omnigraph.engine.protocol import Data
-from omnigraph.limits import PATH_SOURCES_MAX, TAKEN_IDS_MAX
+from omnigraph.limits import KEPT_TABLE_BYTES_MAX, PATH_SOURCES_MAX, TAKEN_IDS_MAX
 from omnigraph.relational.patterns import LinkWay
 from omnigraph.relational.plans import PathSearch
 from omnigraph.storage.columns import read_all_fragments
@@ -322,10 +322,11 @@ class _Walker:
 
     def ids(self, nodes: np.ndarray) -> pa.ChunkedArray:
         """The ids of nodes."""
-        places = self.numbers.rows[nodes]
-        if len(places) <= TAKEN_IDS_MAX:
-            return self.numbers.table.take(places.tolist(), ["id"])["id"]
-        return read_all_fragments(self.numbers.table, ["id"])["id"].take(pa.array(places))
+        table, places = self.numbers.table, self.numbers.rows[nodes]
+        # The columns of small tables stay in memory; of a large one, few rows are read by position.
+        if len(places) <= TAKEN_IDS_MAX and table.count_bytes() > KEPT_TABLE_BYTES_MAX:
+            return table.take(places.tolist(), ["id"])["id"]
+        return read_all_fragments(table, ["id"])["id"].take(pa.array(places))
 
     def _walk_by_cost(self, start: int) -> _Walks:
         """By rounds: each extends the walks that the last one found to be better."""
