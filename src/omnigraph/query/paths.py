@@ -47,17 +47,17 @@ def check_ends(syntax: ast.Traversal, scope: Scope) -> None:
 
 
 def resolve_path(
-    syntax: ast.Traversal, hops_min: int, scope: Scope, *, chains: bool
+    syntax: ast.Traversal, hops_min: int, scope: Scope, *, is_one: bool
 ) -> ir.Path | None:
     """The path of a traversal; None if it has none, or if an error was reported.
 
     Args:
-        chains: Whether any of its edges can follow any other.
+        is_one: Whether its edges are of one type, or all between nodes of one.
     """
     path = syntax.path
     if path is None:
         return None
-    if len(syntax.edges) > 1 and not chains:
+    if not is_one:
         message = "a path along several edge types needs edges between nodes of one type"
         scope.report.add(QueryCode.PATH, path.variable.span, message)
         return None

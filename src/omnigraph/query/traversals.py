@@ -187,7 +187,8 @@ def _resolve(step: _Step, directions: _Directions | None, scope: Scope) -> ir.Tr
     hops = _hops(step, scope)
     if directions is None or hops is None:
         return None
-    path = resolve_path(syntax, hops[0], scope, chains=step.chains)
+    is_one = len(step.edges) == 1 or step.chains
+    path = resolve_path(syntax, hops[0], scope, is_one=is_one)
     walked = list(zip(step.edges, directions, strict=True))
     types = [_end_types(edge, direction) for edge, direction in walked]
     ends = (

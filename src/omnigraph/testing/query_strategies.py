@@ -696,9 +696,11 @@ class _Query:
 
     def _inner_block(self, scope: _Scope) -> tuple[tuple[ast.Clause, ...], dict[str, BoundType]]:
         self.nesting += 1
+        paths = dict(self.paths)
         depth = _DEPTH_MAX if self.chance(70) else _DEPTH_MAX - 1
         clauses, inner = self._scoped_block(scope, depth=depth)
         self.nesting -= 1
+        self.paths = paths
         return clauses, inner
 
     def _number(
