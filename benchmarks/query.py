@@ -71,7 +71,7 @@ def run(given: argparse.Namespace, folder: Path) -> str:
         asked = ask_all({**local(made), **{name: _asker(peers[name]) for name in peers}}, given)
         kuzu = {name: peer for name, peer in peers.items() if name == "Kuzu"}
         hops = points.two_hops(made, people=size.people, rounds=given.rounds, peers=kuzu)
-        grown = {
+        staged = {
             TOP_THREE: stages.top_three(made, rounds=given.rounds),
             SHORTEST: stages.paths(made, people=size.people, rounds=given.rounds, peers=kuzu),
         }
@@ -102,7 +102,7 @@ def run(given: argparse.Namespace, folder: Path) -> str:
             report.circumstances(start, versions=[each.version for each in peers.values()]),
             "### Goals",
             _goals(asked, from_key),
-            _grown_goals(grown),
+            _stage_goals(staged),
             overhead_goals(tiny, next(iter(first.values()))),
             *([elimination.goals(on_spark)] if on_spark else []),
             "### Nine questions: the others' time divided by ours",
@@ -112,10 +112,10 @@ def run(given: argparse.Namespace, folder: Path) -> str:
             "### From one key: the others' time divided by ours",
             *(report.ratios({title: each}, to=OURS) for title, each in from_key.items()),
             "### Stages and paths: the others' time divided by ours",
-            *(report.ratios({title: each}, to=OURS) for title, each in grown.items()),
+            *(report.ratios({title: each}, to=OURS) for title, each in staged.items()),
             "### Medians, for scale only",
             report.times(asked),
-            *(report.times({title: each}) for title, each in grown.items()),
+            *(report.times({title: each}) for title, each in staged.items()),
             *(report.times({title: each}) for title, each in from_key.items()),
             *([report.times(on_spark)] if on_spark else []),
             "Processor time of the first query of a process, imports not counted:",
@@ -183,15 +183,15 @@ def _goals(asked: report.Outcomes, from_key: report.Outcomes) -> str:
     return "\n".join(lines)
 
 
-def _grown_goals(grown: report.Outcomes) -> str:
+def _stage_goals(staged: report.Outcomes) -> str:
     lines = []
-    if ratio := report.ratio_of(grown[TOP_THREE][OURS], grown[TOP_THREE][BY_HAND]):
+    if ratio := report.ratio_of(staged[TOP_THREE][OURS], staged[TOP_THREE][BY_HAND]):
         found = (
             f"a stage that keeps the top three takes {ratio:.2f} times hand-written DuckDB;"
             " the goal is 1.3"
         )
         lines.append(report.goal(found, WHY_MISSED[BY_HAND], is_met=ratio <= 1.3))
-    if ratio := report.ratio_of(grown[SHORTEST][OURS], grown[SHORTEST].get("Kuzu")):
+    if ratio := report.ratio_of(staged[SHORTEST][OURS], staged[SHORTEST].get("Kuzu")):
         found = f"a shortest path takes {ratio:.2f} times Kuzu's; the goal is 1.0"
         lines.append(report.goal(found, WHY_MISSED["paths"], is_met=ratio <= 1))
     return "\n".join(lines)
