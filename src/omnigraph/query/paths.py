@@ -35,7 +35,7 @@ def bind_path(syntax: ast.Traversal, edges: Sequence[EdgeType], scope: Scope) ->
     scope.report.add(QueryCode.CONFLICTING_NAME, variable.span, message, hint)
 
 
-def check_ends(syntax: ast.Traversal, scope: Scope) -> None:
+def check_path_ends(syntax: ast.Traversal, scope: Scope) -> None:
     """Report ends of a traversal that are paths, and a path whose ends have no names."""
     for end in (syntax.source, syntax.destination):
         if not end.is_anonymous and scope.path(end.name) is not None:

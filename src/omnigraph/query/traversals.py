@@ -10,7 +10,7 @@ from omnigraph.limits import HOPS_MAX
 from omnigraph.model.names import TypeName
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
-from omnigraph.query.paths import bind_path, check_ends, resolve_path
+from omnigraph.query.paths import bind_path, check_path_ends, resolve_path
 from omnigraph.query.scope import Scope, edge_type
 from omnigraph.query.several import BoundType, SeveralTypes, is_node, names_of, together
 from omnigraph.schema.catalog import EdgeType
@@ -48,7 +48,7 @@ def resolve_traversals(
     """
     steps = [step for traversal in traversals if (step := _step(traversal, scope))]
     for traversal in traversals:
-        check_ends(traversal, scope)
+        check_path_ends(traversal, scope)
     directions: dict[int, _Directions | None] = {}
     steps_by_end: dict[str, list[int]] = defaultdict(list)
     for at, step in enumerate(steps):
