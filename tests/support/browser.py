@@ -102,11 +102,13 @@ class Visit:
         stored = f"sessionStorage.setItem('omnigraph.token', {json.dumps(token)})"
         self.page.add_init_script(stored)
 
-    def findings(self) -> list[str]:
-        """What axe finds on the page that is serious or critical."""
+    def findings(self, *rules: str) -> list[str]:
+        """What axe finds on the page that is serious or critical, by all rules or by some."""
         if not self.page.evaluate("() => 'axe' in window"):
             self.page.evaluate(AXE.read_text(encoding="utf-8"))
-        found: dict[str, Any] = self.page.evaluate("() => axe.run(document)")
+        options = {"runOnly": list(rules)} if rules else {}
+        run = "options => axe.run(document, options)"
+        found: dict[str, Any] = self.page.evaluate(run, options)
         return [
             f"{each['id']}: {each['help']}: {node['html'][:200]}"
             for each in found["violations"]
@@ -126,7 +128,9 @@ class Visit:
 @contextmanager
 def visiting(browser: Browser, url: str, **context: Any) -> Iterator[Visit]:
     """A tab of its own for the block; it must end without a complaint or a request elsewhere."""
-    own = browser.new_context(viewport=context.pop("viewport", DESK), **context)
+    # Colours that change slowly would be measured halfway.
+    context = {"viewport": DESK, "reduced_motion": "reduce", **context}
+    own = browser.new_context(**context)
     page = own.new_page()
     page.set_default_timeout(PATIENCE_MS)
     visit = Visit(page, url)
