@@ -238,6 +238,9 @@ class _Query:
         Args:
             distinct: Only what rows can be made distinct by.
         """
+        if not distinct and not self.chance(95) and (names := _expandable(self.scope)):
+            every = ast.AllOf(_variable(self.choose(names)), _NOWHERE)
+            return (ast.Projection(every, None),)
         expressions: list[ast.Expression] = [_variable(self.choose(sorted(self.scope)))]
         readable: list[ast.Expression] = [
             column
@@ -904,6 +907,17 @@ def _has_no_order(projection: ast.Projection) -> bool:
 
 def _nodes(scope: _Scope) -> list[str]:
     return [name for name, type_ in scope.items() if is_node(type_)]
+
+
+def _expandable(scope: _Scope) -> list[str]:
+    """The variables of which `.*` is a column or several, and none of blobs."""
+    types = {name: [each.type for each in type_.properties] for name, type_ in scope.items()}
+    return [
+        name
+        for name in sorted(scope)
+        if any(isinstance(type_, Scalar | EnumType) for type_ in types[name])
+        and ListType(BlobType()) not in types[name]
+    ]
 
 
 def _walkable(edges: Sequence[EdgeType]) -> list[EdgeType]:

@@ -102,8 +102,6 @@ def match_pattern(
     if query.follows_stage:
         return NoPattern("it continues from a stage")
     block = name_ends(query.match)
-    if not block.traversals:
-        return NO_EDGES
     if has_several_types(block):
         return NoPattern("a variable or an edge has several types")
     if has_paths(block):
@@ -112,6 +110,8 @@ def match_pattern(
         return NoPattern("it has optional parts")
     if has_subqueries(block):
         return NoPattern("it has subqueries")
+    if not block.traversals:
+        return NO_EDGES
     if _negates_edges(block, frozenset(node.variable for node in block.nodes)):
         return NoPattern("a 'not' or an 'exists' uses an edge from outside")
     keys: dict[str, FixedKey] = {}
