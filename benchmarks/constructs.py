@@ -14,7 +14,7 @@ from benchmarks.rounds import ROUNDS, Outcome, compete
 
 GOAL: Final = 1.3
 
-WHY_MISSED: Final = "See the plan: it does more than the SQL by hand."
+WHY_MISSED: Final = "Counts that are added up, and computed numbers, are decimals of 38 digits."
 
 CONSTRUCTS: Final = {
     "optional, counted": Question(
@@ -52,6 +52,17 @@ CONSTRUCTS: Final = {
         "",
     ),
     "two types, bound": Question(
+        "people and cities, and the greatest of their numbers",
+        """query q() {
+          match { $x: City | Person  $x.number >= 100 }
+          return { type($x) as type, count($x) as rows, max($x.number) as most } }""",
+        """SELECT type, count(*), max(number) FROM (
+             SELECT 'City' AS type, number FROM city UNION ALL
+             SELECT 'Person', number FROM person)
+           WHERE number >= 100 GROUP BY type ORDER BY type""",
+        "",
+    ),
+    "two types, computed": Question(
         "people and cities by the end of their numbers",
         """query q() {
           match { $x: City | Person  $x.number >= 100 }
