@@ -246,14 +246,6 @@ def test_spark_agrees_with_the_reference(spark_engine: SparkEngine, question: Qu
         ),
         pytest.param(
             BY_SQL,
-            rows,
-            "stands_alone",
-            lambda *_: True,
-            id="subqueries that depend on the row outside",
-            marks=pytest.mark.soak,
-        ),
-        pytest.param(
-            BY_SQL,
             expressions._Trees,
             "_inverse",
             lambda self, condition: Not(
