@@ -36,7 +36,7 @@ QUERY_WORDS: Final = (50, 5_000)
 K1: Final = 1.2
 B: Final = 0.75
 RRF_K: Final = 60
-RRF_WINDOW: Final = 1_000
+RRF_WINDOW: Final = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ FILTERED_GOAL: Final = 1.0
 RECALL_GOAL: Final = 0.95
 
 PROBES: Final = 2 * VECTOR_PROBES_MIN
-"""Partitions of the index that others look into. Ours looks into so many if what half of them has
-is confirmed, and into more otherwise."""
+"""Partitions of the index that others look into. Ours looks into so many if a fourth of them would
+have sufficed, and into more otherwise."""
 
 TEXT: Final = "text"
 NEAREST: Final = "nearest"
@@ -70,10 +70,10 @@ are all right."""
 
 # What the plans say; shown only while a goal is missed.
 WHY_MISSED: Final = {
-    TEXT: "Beside the search, the newest commit is looked for, and the plan bound by DuckDB.",
-    NEAREST: "The same, and the answers of two probes have to agree.",
+    TEXT: "Every text that has a word is scored, and the newest commit is looked for.",
+    NEAREST: "The newest commit is looked for, and distances are computed again in 64 bits.",
     BOTH: "Each ranking is read as deep as the window of the fusion.",
-    "filtered": "Every distance is computed, as for an exact search: no index sees the filter.",
+    "filtered": "The best of all rows are tried, and then more of them.",
     "recall": "See the table for which.",
 }
 

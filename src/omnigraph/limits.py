@@ -593,8 +593,16 @@ FILL_SQL_LENGTH_MAX: Final = 64_000
 EMBEDDED_ROWS_PER_COMMIT: Final = 10_000
 """Rows that `embed` embeds before it commits them: what a kill can cost at most."""
 
-EMBEDDED_ROWS_PER_SPARK_COMMIT: Final = 1 << 18
-"""The same for a job on Spark, which takes whole fragments."""
+EMBEDDED_PART_ROWS: Final = 1 << 15
+"""Rows of a fragment that are embedded as one piece of work."""
+
+EMBEDDED_PARTS_PER_COMMIT: Final = 4
+EMBEDDED_PARTS_PER_CORE: Final = 2
+"""The pieces that a job on Spark embeds before it commits them: so many, or so many for each core
+if these are more."""
+
+EMBEDDED_HELD_BYTES_MAX: Final = 64 << 20
+"""Vectors that a task on Spark keeps in memory, so that it asks for a text once."""
 
 EMBEDDED_ROWS_HELD_MAX: Final = 1 << 14
 """Rows that a load on Spark gives vectors at once: scratch has files of many more without them."""
@@ -643,6 +651,12 @@ KEPT_TOKENS_BYTES_MAX: Final = 256 << 20
 KEPT_WORDS_BYTES_MAX: Final = 512 << 20
 """Bytes of indexes of texts that an engine keeps in memory: their words, and lengths of texts."""
 
+KEPT_CENTRES_BYTES_MAX: Final = 64 << 20
+"""Bytes of centres of partitions that an engine keeps in memory, of indexes of vectors."""
+
+SCORED_ROWS_READ_MAX: Final = 4_096
+"""The best texts of which properties are read at once, unless more are wanted."""
+
 TAKEN_SHARE_MAX: Final = 1 / 16
 """The share of the rows of a table from which on all ids are read, and not those of some rows."""
 
@@ -682,8 +696,9 @@ LOOKED_UP_VECTORS_MAX: Final = 1_000
 SEARCH_TEXT_BYTES_MAX: Final = 64 << 10
 """Bytes of a text that is looked for."""
 
-RRF_WINDOW: Final = 1_000
-"""How many rows of a ranking a fusion counts: further ones change no order that anybody reads."""
+RRF_WINDOW_MIN: Final = 100
+"""How many rows of a ranking a fusion counts, unless more are wanted: of two rankings and with the
+usual k, no row after the 70th place of both is among the best ten."""
 
 REMEMBERED_WORDS_MAX: Final = 1 << 17
 """Words whose tokens a process remembers, for each analysis."""

@@ -156,7 +156,7 @@ def test_searches_on_spark_agree_with_the_reference(
             id="joins of tests",
             marks=pytest.mark.soak,
         ),
-        pytest.param(lowered_scores, "RRF_WINDOW", 0, id="fusion", marks=pytest.mark.soak),
+        pytest.param(lowered_scores, "_window", lambda _: 1, id="fusion", marks=pytest.mark.soak),
     ],
 )
 def test_the_comparison_finds_a_planted_fault(
@@ -199,6 +199,7 @@ SCOPES = (
     vector=vectors.filter(any),
     scopes=st.lists(st.sampled_from(SCOPES), min_size=1, max_size=2, unique=True),
     limit=st.integers(1, 4),
+    indexed=st.booleans(),
 )
 @settings(ordinary, max_examples=max(10, ordinary.max_examples // 2))
 def test_a_scope_brings_no_row_in_fills_the_limit_and_keeps_the_order(
@@ -208,8 +209,10 @@ def test_a_scope_brings_no_row_in_fills_the_limit_and_keeps_the_order(
     vector: tuple[float, float],
     scopes: list[str],
     limit: int,
+    *,
+    indexed: bool,
 ) -> None:
-    def asked(match: str, ranking: str, limit: int) -> list[Any]:
+    def asked(match: str, ranking: str, limit: int) -> list[tuple[Any, ...]]:
         query_text = (
             f"query q($t: String, $v: Vector(2)) {{ match {{ {match} }}"
             f" return {{ $d.name {ranking} as score }} order {{ score }} limit {limit} }}"
@@ -218,18 +221,22 @@ def test_a_scope_brings_no_row_in_fills_the_limit_and_keeps_the_order(
         assert isinstance(query, ir.ReadQuery)
         values = {"t": text, "v": vector}
         rows = answer(LOCAL, tables, query, catalog, bind(query, values))
-        # A document that is matched twice is one row of the scope.
-        return [*dict.fromkeys(tuple(row.values()) for row in rows)]
+        return [tuple(row.values()) for row in rows]
 
     names = ("x", "y")
     numbered = [scope.replace("$x", f"${name}") for scope, name in zip(scopes, names, strict=False)]
+    scope = f"$d: Doc {' '.join(numbered)}"
     with tempfile.TemporaryDirectory() as root:
-        tables = store_tables(Path(root), graph, catalog, indexed=False)
+        tables = store_tables(Path(root), graph, catalog, indexed=indexed)
         for ranking in ("bm25($d.body, $t)", "nearest($d.v, $v)"):
-            every = asked("$d: Doc", ranking, 1000)
-            within = asked(f"$d: Doc {' '.join(numbered)}", ranking, 1000)
+            every, within = asked("$d: Doc", ranking, 1000), asked(scope, ranking, 1000)
+            # A document that is matched twice is two rows of the scope.
             kept = [row for row in every if row in within]
-            assert kept == within, "a scope leaves scores and their order as they are"
-            if not any(" cites " in scope and "not" not in scope for scope in scopes):
-                first = asked(f"$d: Doc {' '.join(numbered)}", ranking, limit)
-                assert first == within[:limit], "a limit is filled while rows match"
+            assert kept == [*dict.fromkeys(within)], "a scope leaves scores and order as they are"
+            first = asked(scope, ranking, limit)
+            assert first == within[:limit], "a limit is filled while rows match"
+        # The ranks that a fusion adds up are those within the scope, so only its rows are compared.
+        fusion = "rrf(bm25($d.body, $t), nearest($d.v, $v))"
+        every, within = asked("$d: Doc", fusion, 1000), asked(scope, fusion, 1000)
+        assert {row[0] for row in within} <= {row[0] for row in every}
+        assert asked(scope, fusion, limit) == within[:limit], "a limit is filled while rows match"

@@ -22,12 +22,13 @@ class Embedder:
     """Makes vectors for one write or one run, and keeps them by the digests of their texts.
 
     Attributes:
-        keeps: Whether it keeps them for longer than one call.
+        bytes_max: How much of them it keeps for longer than one call; None for all. Beyond, it
+            forgets those that it made first.
     """
 
     settings: EmbeddingSettings
     clock: Clock
-    keeps: bool = True
+    bytes_max: int | None = None
     _providers: dict[str, Provider] = field(default_factory=dict)
     _vectors: dict[tuple[str, int, str], np.ndarray] = field(default_factory=dict)
 
@@ -55,13 +56,19 @@ class Embedder:
                 if follow is not None:
                     follow(len(batch))
         found = {key: self._vectors[model, dimension, key] for key in wanted}
-        if not self.keeps:
-            self.forget()
+        self._drop_first()
         return found
 
     def forget(self) -> None:
         """Release the vectors: those that were committed are read from there."""
         self._vectors.clear()
+
+    def _drop_first(self) -> None:
+        if self.bytes_max is None:
+            return
+        byte_count = sum(vector.nbytes for vector in self._vectors.values())
+        while byte_count > self.bytes_max:
+            byte_count -= self._vectors.pop(next(iter(self._vectors))).nbytes
 
     def _provider(self, model: str) -> Provider:
         if model not in self._providers:

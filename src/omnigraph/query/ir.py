@@ -327,8 +327,9 @@ class Rrf:
     """Rankings of the matching rows combined: the sum of 1 / (k + rank); larger is better.
 
     The rank of a row in one of the rankings is its place among the rows of its variable that match
-    and have a score, from 1 on; equal scores are ranked by id. Only the first `RRF_WINDOW` of a
-    ranking count. Null for a row that none of them counts.
+    and have a score, from 1 on; equal scores are ranked by id. Only the first of a
+    ranking count: `RRF_WINDOW_MIN`, or as many as the query skips and returns, if these are more.
+    Null for a row that none of them counts.
 
     Attributes:
         rankings: Two or more.

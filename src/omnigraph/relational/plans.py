@@ -291,22 +291,34 @@ class StagedPlans:
 
 
 @dataclass(frozen=True, slots=True)
+class Fusion:
+    """Rankings fused by ranks: the sum of 1 / (k + rank) (docs/decisions/0019).
+
+    Attributes:
+        window: How many rows of each ranking count.
+    """
+
+    k: int
+    window: int
+
+
+@dataclass(frozen=True, slots=True)
 class Best:
     """A result that is the first rows of a whole type by one ranking, and then by their ids.
 
     Rows that have no score come last: if fewer than `skip + limit` have one, they are in it, too.
 
     Attributes:
-        searches: The relations of the rankings. Several are fused by `k`, none of the rows after
-            the window of a ranking counts (docs/decisions/0019).
+        searches: The relations of the rankings.
         columns: The property that each column of the result has; None for the score.
+        fusion: How several rankings, or a single one that is left of them, become one.
     """
 
     searches: tuple[str, ...]
     limit: int
     skip: int
     columns: tuple[str | None, ...]
-    k: int = 0
+    fusion: Fusion | None = None
 
     @property
     def end(self) -> int:

@@ -21,7 +21,9 @@ from omnigraph.relational.searches import TextTest
 _STOP_WORDS: Final = frozenset({"a", "and", "of", "the"})
 _LETTERS: Final = {"ß": "ss", "ø": "o"}
 _WORD_BYTES: Final = 40
-_WINDOW: Final = 1000
+_WINDOW: Final = 100
+"""Of fewer rows than so many every rank counts, however many a query wants."""
+
 
 Words = list[tuple[int, str]]
 """The words of a text that count, each with its place among all words."""

@@ -15,7 +15,9 @@ import pytest
 import omnigraph
 from omnigraph import Graph
 from omnigraph.errors import EmbeddingError, TypeNotFoundError
+from omnigraph.maintenance.embedding import fragments
 from omnigraph.maintenance.embedding import run as runs
+from omnigraph.maintenance.spark import embedding as spark_runs
 from tests.contract.embedding.test_writes import EDIT, REMOTE, SCHEMA, add, is_of, row
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 
@@ -28,6 +30,8 @@ def graph(tmp_path: Path) -> Graph:
 @pytest.fixture
 def small_batches(monkeypatch) -> None:
     monkeypatch.setattr(runs, "EMBEDDED_ROWS_PER_COMMIT", 4)
+    monkeypatch.setattr(fragments, "EMBEDDED_PART_ROWS", 3)
+    monkeypatch.setattr(spark_runs, "EMBEDDED_PART_ROWS", 1)
 
 
 def load_pending(graph: Graph, count: int, *, texts: int | None = None) -> None:
@@ -129,6 +133,22 @@ def test_rows_are_the_same_but_for_their_vectors_and_old_commits_stay(graph):
     assert (past.current, past.pending) == (0, 10)
     kinds = {commit.operation for commit in graph.commits.list() if commit.commit_id != before}
     assert "embed" in kinds
+
+
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("engine", ["local", "spark"])
+def test_a_large_fragment_is_embedded_part_by_part(graph, engine):
+    load_pending(graph, 10)
+    graph.mutate('query q() { delete Doc where slug = "d0004" }')
+    result = graph.embeddings.run(engine=engine)
+    # Parts of 3 rows, of which Spark takes as many as there are for 4 rows, and local 4 rows.
+    assert len(result.commits) == {"local": 3, "spark": 4}[engine]
+    assert result.embedded == {"Doc": 9}
+    for number in (0, 3, 5, 9):
+        assert is_of(row(graph, f"d{number:04}"), f"text {number}")
+    assert graph.embeddings.run(engine=engine).commits == ()
+    assert graph.embeddings.run(engine=engine, scope="all").embedded == {"Doc": 9}
+    assert graph.check().is_sound
 
 
 @pytest.fixture

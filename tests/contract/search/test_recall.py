@@ -13,7 +13,7 @@ import pytest
 import omnigraph
 from omnigraph.choices import Metric
 from omnigraph.engine.local import indexed_vectors
-from omnigraph.engine.local.indexed_vectors import rank_by_index
+from omnigraph.engine.local.indexed_vectors import IndexedVectorSearcher
 from omnigraph.engine.snapshots import data_at
 from omnigraph.graph import Graph
 from omnigraph.model.settings import SearchSettings
@@ -137,12 +137,12 @@ def test_vectors_of_other_texts_are_skipped(tmp_path):
     [key] = graph.snapshot().pins
     table = data_at(graph._store, graph.snapshot()).table(key)
     search = Nearness(key, "v", Metric.COSINE, tuple(vectors[0].tolist()))
-    every = rank_by_index(table, search, WANTED, SearchSettings())
+    every = IndexedVectorSearcher().rank(table, search, WANTED, SearchSettings())
     assert every is not None
 
     # The names stand for notes of what vectors were made from.
     noted = replace(search, notes="name", note_prefix="d1")
-    found = rank_by_index(table, noted, WANTED, SearchSettings())
+    found = IndexedVectorSearcher().rank(table, noted, WANTED, SearchSettings())
 
     assert found is not None
     assert found.num_rows >= WANTED

@@ -15,7 +15,7 @@ import pyarrow as pa
 from omnigraph.choices import Analyzer
 from omnigraph.engine.budget import Budget
 from omnigraph.engine.search_parts import are_best, rows_that_pass
-from omnigraph.limits import TAKEN_SHARE_MAX
+from omnigraph.limits import SCORED_ROWS_READ_MAX, TAKEN_SHARE_MAX
 from omnigraph.relational.searches import READ, SCORE, Relevance, TextSearch, TextTest
 from omnigraph.search.analysis import Token, TokenColumn, analyse
 from omnigraph.search.bm25 import TextStatistics, scores
@@ -89,7 +89,7 @@ class IndexedTextSearcher:
         """The ids of rows that have a word of the query, and their scores; None without an index.
 
         Args:
-            beside: Properties that are read of these rows, if they are few and the index has all.
+            beside: Properties that are read of these rows, if they are few.
 
         Raises:
             StorageError: the index or the table could not be read.
@@ -103,8 +103,9 @@ class IndexedTextSearcher:
         chosen = [np.flatnonzero(part >= least) for part in scored.scores]
         ranked = {SCORE: every[every >= least]}
         hits = scored.hits
-        is_indexed = all(own.ids is None for own in hits if len(own.positions))
-        if beside and best is not None and is_indexed:
+        # Many texts may share the last score of the best.
+        are_few = len(ranked[SCORE]) <= max(SCORED_ROWS_READ_MAX, best or 0)
+        if beside and best is not None and are_few:
             names = list(dict.fromkeys(["id", *beside]))
             places = [own.positions[rows] for own, rows in zip(hits, chosen, strict=True)]
             rows = take_rows(table, np.concatenate([np.zeros(0, np.int64), *places]), names)

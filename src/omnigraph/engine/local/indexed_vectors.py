@@ -2,12 +2,14 @@
 
 How much of an index is looked into follows the data, unless the graph's settings say it: more each
 time, until that changes nothing. Vectors in clusters are found at once; of vectors without any
-order, an index is read whole.
+order, an index is read whole. Of an index that has the vectors themselves, the partitions in which
+the nearest are say whether less would have found the same; of one that has codes, it is tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,54 +25,111 @@ from omnigraph.model.settings import SearchSettings
 from omnigraph.relational.searches import READ, SCORE, Nearness
 from omnigraph.schema.catalog import VectorOptions
 from omnigraph.storage.indexes import TableIndex
-from omnigraph.storage.tables import Table
+from omnigraph.storage.places import fragment_ids_of
+from omnigraph.storage.tables import ROW_ADDRESS, Table
 from omnigraph.storage.vector_index import find_vector_index, probe_nearest
+from omnigraph.storage.vector_partitions import CentreShelf
 
 
-def rank_by_index(
-    table: Table,
-    search: Nearness,
-    best: int,
-    settings: SearchSettings,
-    check: Callable[[], None] = lambda: None,
-    *,
-    beside: Sequence[str] = (),
-) -> pa.Table | None:
-    """The ids of rows that are likely the nearest, and their distances, nearest first.
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """The nearest rows that one look into an index has found.
 
-    There are as many as asked for if so many rows have a distance.
-
-    Args:
-        beside: Properties that are read of these rows.
-
-    Returns:
-        None if there is no index of these vectors, or one of the wanted rows was not found by it.
-
-    Raises:
-        StorageError: the index or the table could not be read.
+    Attributes:
+        vectors: Their vectors, and `fragment_ids` where they are.
+        has_ties: Whether all that were found and are as near as the last of them are there.
     """
-    index = find_vector_index(table, search.column, search.metric)
-    if index is None:
-        return None
-    refine = 1 if _has_vectors(index) else settings.refine
-    probes, count = settings.probes or VECTOR_PROBES_MIN, 2 * best
-    probes_max = 2 * _partitions(table, index)
-    columns = list(dict.fromkeys(["id", *columns_of(search), *beside]))
-    nearest: pa.Table | None = None
-    while True:
-        check()
-        found = probe_nearest(
-            table, index, search.query, count, columns=columns, probes=probes, refine=refine
+
+    rows: pa.Table
+    vectors: np.ndarray
+    fragment_ids: np.ndarray
+    has_ties: bool
+
+
+class IndexedVectorSearcher:
+    """Answers rankings by vectors by their indexes; threads may share it, with what it keeps."""
+
+    def __init__(self) -> None:
+        self._centres = CentreShelf()
+
+    def rank(
+        self,
+        table: Table,
+        search: Nearness,
+        best: int,
+        settings: SearchSettings,
+        check: Callable[[], None] = lambda: None,
+        *,
+        beside: Sequence[str] = (),
+    ) -> pa.Table | None:
+        """The ids of rows that are likely the nearest, and their distances, nearest first.
+
+        There are as many as asked for if so many rows have a distance.
+
+        Args:
+            beside: Properties that are read of these rows.
+
+        Returns:
+            None if there is no index of these vectors, or one of the wanted rows was not found by
+            it.
+
+        Raises:
+            StorageError: the index or the table could not be read.
+        """
+        index = find_vector_index(table, search.column, search.metric)
+        if index is None:
+            return None
+        has_vectors = _has_vectors(index)
+        refine = 1 if has_vectors else settings.refine
+        probes = settings.probes or (2 * VECTOR_PROBES_MIN if has_vectors else VECTOR_PROBES_MIN)
+        probes_max, count = 2 * _partitions(table, index), 2 * best
+        columns = list(dict.fromkeys(["id", *columns_of(search), *beside, ROW_ADDRESS]))
+        nearest: _Ranked | None = None
+        while True:
+            found = probe_nearest(
+                table, index, search.query, count, columns=columns, probes=probes, refine=refine
+            )
+            check()
+            # Several segments may find a row, and then fewer are left than there are.
+            is_everything = found.num_rows < count and len(index.segments) == 1
+            before = nearest
+            nearest = _rank(search, found, best, beside, is_everything=is_everything)
+            is_full = nearest.rows.num_rows >= best
+            if is_full and (
+                settings.probes
+                or (
+                    self._is_settled(table, index, search, nearest, probes)
+                    if has_vectors
+                    else before is not None and before.rows["id"].equals(nearest.rows["id"])
+                )
+            ):
+                return nearest.rows
+            if probes >= probes_max and count * refine >= table.count_rows():
+                # All of it was looked into. Zero vectors and nulls have no distance.
+                return nearest.rows if is_full else None
+            probes, count = VECTOR_PROBES_GROWTH * probes, min(2 * count, table.count_rows())
+
+    def _is_settled(
+        self, table: Table, index: TableIndex, search: Nearness, found: _Ranked, probes: int
+    ) -> bool:
+        """Whether a look into fewer partitions would have found the same, or there are no more.
+
+        Only of an index that has vectors, which misses nothing in what it looks into.
+        """
+        if not found.has_ties:
+            return False
+        query = np.asarray(search.query, np.float32)
+        if probes >= self._centres.count_partitions(table, index, len(query)):
+            return True
+        ranks = self._centres.rank_partitions(
+            table,
+            index,
+            search.metric,
+            query,
+            vectors=found.vectors,
+            fragment_ids=found.fragment_ids,
         )
-        before, nearest = nearest, _rank(search, found, best, beside)
-        is_full = nearest.num_rows >= best
-        is_settled = before is not None and before["id"].equals(nearest["id"])
-        if is_full and (is_settled or settings.probes):
-            return nearest
-        if probes >= probes_max and count * refine >= table.count_rows():
-            # All of it was looked into. Zero vectors and nulls have no distance.
-            return nearest if is_full else None
-        probes, count = VECTOR_PROBES_GROWTH * probes, min(2 * count, table.count_rows())
+        return bool(ranks.max(initial=0) < max(1, probes // VECTOR_PROBES_GROWTH))
 
 
 def describe_index(table: Table, search: Nearness) -> str | None:
@@ -82,7 +141,9 @@ def describe_index(table: Table, search: Nearness) -> str | None:
     )
 
 
-def _rank(search: Nearness, found: pa.Table, best: int, beside: Sequence[str]) -> pa.Table:
+def _rank(
+    search: Nearness, found: pa.Table, best: int, beside: Sequence[str], *, is_everything: bool
+) -> _Ranked:
     vectors = found[search.column].combine_chunks()
     notes = None if search.notes is None else found[search.notes].combine_chunks()
     measured = measure_distances(search, vectors, notes)
@@ -90,10 +151,16 @@ def _rank(search: Nearness, found: pa.Table, best: int, beside: Sequence[str]) -
     order = np.lexsort((ids.to_numpy(zero_copy_only=False), measured))
     order = order[~np.isnan(measured[order])]
     # Those that are as near as the last of them belong to the best, too.
-    order = order[measured[order] <= measured[order[:best]].max(initial=-np.inf)]
-    ranked = {"id": ids.take(pa.array(order)), SCORE: measured[order]}
-    return pa.table(
-        ranked | {f"{READ}{name}": found[name].take(pa.array(order)) for name in beside}
+    is_near = measured[order] <= measured[order[:best]].max(initial=-np.inf)
+    has_ties = is_everything or not is_near.all()
+    order = order[is_near]
+    chosen = pa.array(order)
+    ranked = {"id": ids.take(chosen), SCORE: measured[order]}
+    return _Ranked(
+        pa.table(ranked | {f"{READ}{name}": found[name].take(chosen) for name in beside}),
+        vectors.take(chosen).flatten().to_numpy().reshape(len(order), -1),
+        fragment_ids_of(found[ROW_ADDRESS].to_numpy()[order]).astype(np.int64),
+        has_ties,
     )
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from omnigraph.choices import Analyzer
 from omnigraph.engine.budget import Budget
 from omnigraph.engine.local.indexed_texts import IndexedTextSearcher
-from omnigraph.engine.local.indexed_vectors import describe_index, rank_by_index
+from omnigraph.engine.local.indexed_vectors import IndexedVectorSearcher, describe_index
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.search_parts import (
     are_best,
@@ -72,6 +72,7 @@ class Searcher:
         self._tokens = _TokenShelf()
         self._positions = PositionShelf()
         self._texts = IndexedTextSearcher(self._tokens.of, self._positions)
+        self._vectors = IndexedVectorSearcher()
 
     def run(self, plan: Plan, data: Data) -> dict[str, pa.Table]:
         """The rows of each relation of a plan that is a search, but for that of its cut.
@@ -125,7 +126,7 @@ class Searcher:
                 if not _may_be_approximate(relation, data):
                     return None
                 assert relation.best is not None, "only the best rows are found by an index"
-                return rank_by_index(
+                return self._vectors.rank(
                     table, search, relation.best, data.search, data.budget.check, beside=beside
                 )
             case _:
@@ -170,6 +171,8 @@ def properties_read(plan: Plan, name: str, data: Data) -> tuple[str, ...]:
     relation = plan.relations[name]
     assert isinstance(relation, SearchRows), "it is a search"
     names: dict[str, None] = {}
+    if plan.best is not None and name in plan.best.searches:
+        names.update(dict.fromkeys(column for column in plan.best.columns if column is not None))
     for reduction in plan.reductions:
         read = plan.relations[reduction.relation]
         if not isinstance(read, TableRows) or read.table != relation.search.table:

@@ -1,22 +1,56 @@
-"""Embedding of fragments: rows of a table with new vectors, as files that nothing refers to yet."""
+"""Embedding of fragments: rows of a table with new vectors, as files that nothing refers to yet.
+
+A large fragment has several parts, so that several tasks embed it, and several commits.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from omnigraph.choices import EmbedScope
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.embedding.rows import mark_unknown, note_rows, select_rows
-from omnigraph.limits import LOAD_HELD_BYTES_MAX
+from omnigraph.limits import EMBEDDED_PART_ROWS, LOAD_HELD_BYTES_MAX
 from omnigraph.schema.arrow import table_schema, to_table
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.schema.embeds import EmbeddedVector, embedded_vectors
 from omnigraph.storage.embedding_filters import is_stale, may_be_pending, may_have_text
-from omnigraph.storage.staging import Deletions, combine_deletions, delete_rows, write_files
+from omnigraph.storage.places import to_addresses
+from omnigraph.storage.staging import write_files
 from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, Fragment, Table
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentPart:
+    """Some rows of a fragment, by their offsets, deleted ones included: always the same rows."""
+
+    fragment_id: int
+    start: int
+    end: int
+
+    @property
+    def row_count(self) -> int:
+        """How many rows it has at most."""
+        return self.end - self.start
+
+    @property
+    def filter_text(self) -> str:
+        """Its rows, as a filter."""
+        bounds = np.array([self.start, self.end], np.uint64)
+        first, end = to_addresses(self.fragment_id, offsets=bounds).tolist()
+        return f"{ROW_ADDRESS} >= {first} AND {ROW_ADDRESS} < {end}"
+
+
+def parts_of(table: Table) -> Iterator[FragmentPart]:
+    """The parts of all fragments of a table, in the order of a scan. Reads nothing."""
+    for fragment in table.fragments():
+        for start in range(0, fragment.physical_rows, EMBEDDED_PART_ROWS):
+            end = min(start + EMBEDDED_PART_ROWS, fragment.physical_rows)
+            yield FragmentPart(fragment.id, start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +58,22 @@ class EmbeddedRows:
     """What embedding rows of one table has made, in files that nothing refers to.
 
     Attributes:
+        replaced: The addresses of the rows that the files have in their place.
         count: Rows that got a vector, or lost one with their text.
-        finished: The ids of fragments in which nothing is left to do.
+        finished: The parts in which nothing is left to do.
     """
 
     files: tuple[Fragment, ...] = ()
-    deletions: Deletions = field(default_factory=Deletions)
+    replaced: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
     count: int = 0
-    finished: frozenset[int] = frozenset()
+    finished: frozenset[FragmentPart] = frozenset()
 
 
 def combine(parts: Sequence[EmbeddedRows]) -> EmbeddedRows:
     """What several pieces of work have made."""
     return EmbeddedRows(
         tuple(file for part in parts for file in part.files),
-        combine_deletions(part.deletions for part in parts),
+        np.concatenate([np.zeros(0, np.uint64), *(part.replaced for part in parts)]),
         sum(part.count for part in parts),
         frozenset().union(*(part.finished for part in parts)),
     )
@@ -78,26 +113,26 @@ def _filter(vector: EmbeddedVector, scope: EmbedScope) -> str:
 def embed_fragments(
     task: FragmentTask,
     table: Table,
-    fragment_ids: Iterable[int],
+    parts: Iterable[FragmentPart],
     embedder: Embedder,
     *,
     rows_max: int | None = None,
 ) -> EmbeddedRows:
-    """Embed rows of these fragments, in order, and write them again. No head moves.
+    """Embed rows of these parts, in order, and write them again. No head moves.
 
     Safe to run in any process and to run twice.
 
     Args:
-        rows_max: At most so many rows; the fragment where it ends is not finished.
+        rows_max: At most so many rows; the part where it ends is not finished.
 
     Raises:
         EmbeddingError: a provider failed.
         StorageError: a file could not be read or written.
     """
     writer = _RowWriter(task.type, table)
-    finished: set[int] = set()
-    for fragment_id in fragment_ids:
-        for batch in _read_batches(task, table, fragment_id):
+    finished: set[FragmentPart] = set()
+    for part in parts:
+        for batch in _read_batches(task, table, part):
             rows = batch
             while len(rows):
                 room = len(rows) if rows_max is None else rows_max - writer.count
@@ -106,13 +141,14 @@ def embed_fragments(
                 # Cut before it is embedded: a text is not asked for by two commits.
                 writer.take(_embed_rows(task, rows.slice(0, room), embedder))
                 rows = rows.slice(room)
-        finished.add(fragment_id)
+        finished.add(part)
     return writer.finish(finished)
 
 
-def _read_batches(task: FragmentTask, table: Table, fragment_id: int) -> Iterator[pa.Table]:
+def _read_batches(task: FragmentTask, table: Table, part: FragmentPart) -> Iterator[pa.Table]:
     columns = [*table_schema(task.type).names, ROW_ID, ROW_ADDRESS]
-    batches = table.scan(columns, filter_text=task.filter_text, fragment_ids=[fragment_id])
+    filter_text = f"({task.filter_text}) AND {part.filter_text}"
+    batches = table.scan(columns, filter_text=filter_text, fragment_ids=[part.fragment_id])
     for batch in batches:
         yield pa.Table.from_batches([batch])
 
@@ -131,14 +167,14 @@ def _embed_rows(task: FragmentTask, rows: pa.Table, embedder: Embedder) -> pa.Ta
 
 @dataclass(slots=True)
 class _RowWriter:
-    """Writes rows again, under the row ids that they have, and deletes their former places."""
+    """Writes rows again, under the row ids that they have, and notes their former places."""
 
     type: SchemaType
     table: Table
     count: int = 0
     files: list[Fragment] = field(default_factory=list)
     held: list[pa.Table] = field(default_factory=list)
-    addresses: list[pa.ChunkedArray] = field(default_factory=list)
+    replaced: list[np.ndarray] = field(default_factory=list)
 
     def take(self, rows: pa.Table) -> None:
         """Write these rows, perhaps later."""
@@ -147,21 +183,17 @@ class _RowWriter:
         if sum(part.nbytes for part in self.held) > LOAD_HELD_BYTES_MAX:
             self._write()
 
-    def finish(self, finished: Iterable[int]) -> EmbeddedRows:
+    def finish(self, finished: Iterable[FragmentPart]) -> EmbeddedRows:
         """All that was written."""
         self._write()
-        deletions = Deletions()
-        if self.addresses:
-            chunks = [chunk for column in self.addresses for chunk in column.chunks]
-            # Once for all: a fragment has one file of deletions.
-            deletions = delete_rows(self.table, pa.chunked_array(chunks))
-        return EmbeddedRows(tuple(self.files), deletions, self.count, frozenset(finished))
+        replaced = np.concatenate([np.zeros(0, np.uint64), *self.replaced])
+        return EmbeddedRows(tuple(self.files), replaced, self.count, frozenset(finished))
 
     def _write(self) -> None:
         held, self.held = [rows for rows in self.held if len(rows)], []
         if held:
             # Sorted row ids are small in the metadata of a file.
             rows = pa.concat_tables(held).sort_by(ROW_ID)
-            self.addresses.append(rows[ROW_ADDRESS])
+            self.replaced.append(rows[ROW_ADDRESS].to_numpy())
             row_ids = rows[ROW_ID].to_pylist()
             self.files += write_files(self.table, to_table(rows, self.type), row_ids=row_ids)

@@ -7,19 +7,27 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeAlias
 
+import pyarrow as pa
+
 from omnigraph.choices import EmbedScope, EngineName
 from omnigraph.clock import Clock
 from omnigraph.embedding.counts import EmbeddingStatus
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.engine.choose import Choice, Measure, by_size
 from omnigraph.limits import EMBED_LOCAL_ROWS_MAX, EMBEDDED_ROWS_PER_COMMIT
-from omnigraph.maintenance.embedding.fragments import EmbeddedRows, FragmentTask, embed_fragments
+from omnigraph.maintenance.embedding.fragments import (
+    EmbeddedRows,
+    FragmentPart,
+    FragmentTask,
+    embed_fragments,
+    parts_of,
+)
 from omnigraph.maintenance.embedding.status import find_status
 from omnigraph.maintenance.results import EmbedResult
 from omnigraph.model.settings import EmbeddingSettings
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.embeds import embedded_vectors
-from omnigraph.storage.staging import StagedWrite, stage_change
+from omnigraph.storage.staging import StagedWrite, delete_rows, stage_change
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import View
@@ -33,9 +41,9 @@ class BatchEmbedder(Protocol):
     """Embeds the next rows of a table, where an engine does that."""
 
     def embed(
-        self, task: FragmentTask, table: Table, fragment_ids: tuple[int, ...]
+        self, task: FragmentTask, table: Table, parts: tuple[FragmentPart, ...]
     ) -> EmbeddedRows:
-        """Embed as many rows of these fragments as one commit may have.
+        """Embed as many rows of these parts as one commit may have.
 
         Raises:
             EmbeddingError: a provider failed. Nothing became visible.
@@ -62,11 +70,11 @@ class LocalBatches:
     embedder: Embedder
 
     def embed(
-        self, task: FragmentTask, table: Table, fragment_ids: tuple[int, ...]
+        self, task: FragmentTask, table: Table, parts: tuple[FragmentPart, ...]
     ) -> EmbeddedRows:
         """Embed the next rows."""
         rows_max = EMBEDDED_ROWS_PER_COMMIT
-        return embed_fragments(task, table, fragment_ids, self.embedder, rows_max=rows_max)
+        return embed_fragments(task, table, parts, self.embedder, rows_max=rows_max)
 
     def forget(self) -> None:
         """Release the vectors."""
@@ -98,7 +106,7 @@ class EmbeddingRun:
     begin: Callable[[EngineName], BatchEmbedder]
     view: Callable[[], View]
     follow: Follow | None = None
-    _finished: dict[TableKey, set[int]] = field(default_factory=dict)
+    _finished: dict[TableKey, set[FragmentPart]] = field(default_factory=dict)
     _at_start: dict[TableKey, frozenset[int]] = field(default_factory=dict)
 
     def run(self) -> EmbedResult:
@@ -185,19 +193,21 @@ class EmbeddingRun:
         batch.rows = batches.embed(task, table, self._left(key, table))
         if not batch.rows.count:
             return None
-        return stage_change(table, files=batch.rows.files, deletions=batch.rows.deletions)
+        # Here, and not by each task: a fragment has one file of deletions.
+        deletions = delete_rows(table, pa.chunked_array([batch.rows.replaced]))
+        return stage_change(table, files=batch.rows.files, deletions=deletions)
 
-    def _left(self, key: TableKey, table: Table) -> tuple[int, ...]:
-        """The fragments with rows that may have to be embedded.
+    def _left(self, key: TableKey, table: Table) -> tuple[FragmentPart, ...]:
+        """The parts of fragments with rows that may have to be embedded.
 
-        Rows of a fragment never change: one that is finished stays so. If all rows are embedded
+        Rows of a fragment never change: a part that is finished stays so. If all rows are embedded
         again, those in new fragments have been, or were written by others with their vectors.
         """
         finished = self._finished.get(key, set())
-        ids = [id_ for id_ in _fragment_ids(table) if id_ not in finished]
+        parts = [part for part in parts_of(table) if part not in finished]
         if self.scope is EmbedScope.ALL:
-            ids = [id_ for id_ in ids if id_ in self._at_start[key]]
-        return tuple(ids)
+            parts = [part for part in parts if part.fragment_id in self._at_start[key]]
+        return tuple(parts)
 
 
 def _fragment_ids(table: Table) -> list[int]:

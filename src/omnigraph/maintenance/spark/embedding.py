@@ -1,7 +1,7 @@
-"""Embedding on Spark: executors embed whole fragments, and write their rows again.
+"""Embedding on Spark: executors embed parts of fragments, and write their rows again.
 
-The driver gets the metadata of new files and of deletions, never rows. A task that runs twice
-leaves files that nothing names.
+The driver gets the metadata of new files and the addresses of the rows that they replace, never
+rows. A task that runs twice leaves files that nothing names.
 """
 
 from __future__ import annotations
@@ -20,9 +20,15 @@ from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.jobs import Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.relations import pack
-from omnigraph.limits import EMBEDDED_ROWS_PER_SPARK_COMMIT
+from omnigraph.limits import (
+    EMBEDDED_HELD_BYTES_MAX,
+    EMBEDDED_PART_ROWS,
+    EMBEDDED_PARTS_PER_COMMIT,
+    EMBEDDED_PARTS_PER_CORE,
+)
 from omnigraph.maintenance.embedding.fragments import (
     EmbeddedRows,
+    FragmentPart,
     FragmentTask,
     combine,
     embed_fragments,
@@ -38,30 +44,30 @@ class EmbedTask:
     """All an executor needs to embed rows: no session, no graph, and no key of a provider.
 
     Attributes:
-        groups: The fragments that each task embeds.
+        groups: The parts of fragments that each task embeds.
     """
 
     rows: FragmentTask
     address: TableAddress
-    groups: tuple[tuple[int, ...], ...]
+    groups: tuple[tuple[FragmentPart, ...], ...]
     settings: EmbeddingSettings
 
 
 @dataclass(frozen=True, slots=True)
 class SparkBatches:
-    """Embeds rows in executors, some fragments for each commit."""
+    """Embeds rows in executors, some parts of fragments for each commit."""
 
     session: SparkSession
     run_id: str
     settings: EmbeddingSettings
 
     def embed(
-        self, task: FragmentTask, table: Table, fragment_ids: tuple[int, ...]
+        self, task: FragmentTask, table: Table, parts: tuple[FragmentPart, ...]
     ) -> EmbeddedRows:
-        """Embed the rows of the next fragments that have any."""
+        """Embed the rows of the next parts that have any."""
         jobs = Jobs(self.session, f"omnigraph-{self.run_id}", "embedding")
         rows = EmbeddedRows()
-        for batch in _batches(table, fragment_ids):
+        for batch in _batches(parts, core_count(self.session)):
             job = partial(embed_on_spark, self.session, task, table, batch, self.settings)
             rows = combine([rows, jobs.run(job)])
             if rows.count:
@@ -72,18 +78,22 @@ class SparkBatches:
         """Do nothing: no vector is kept."""
 
 
-def _batches(table: Table, fragment_ids: tuple[int, ...]) -> Iterator[tuple[tuple[int, int], ...]]:
-    """Fragments for one commit each, with their numbers of rows."""
-    wanted = set(fragment_ids)
-    batch: list[tuple[int, int]] = []
-    for fragment in table.fragments():
-        if fragment.id not in wanted:
-            continue
-        rows = sum(size for _, size in batch)
-        if batch and rows + fragment.num_rows > EMBEDDED_ROWS_PER_SPARK_COMMIT:
+def _batches(parts: tuple[FragmentPart, ...], cores: int) -> Iterator[tuple[FragmentPart, ...]]:
+    """Parts for one commit each: work for every core, and no more than a kill may cost.
+
+    >>> parts = tuple(FragmentPart(number, 0, EMBEDDED_PART_ROWS) for number in range(6))
+    >>> [len(batch) for batch in _batches(parts, cores=1)]
+    [4, 2]
+    """
+    rows_max = EMBEDDED_PART_ROWS * max(EMBEDDED_PARTS_PER_COMMIT, EMBEDDED_PARTS_PER_CORE * cores)
+    batch: list[FragmentPart] = []
+    row_count = 0
+    for part in parts:
+        if batch and row_count + part.row_count > rows_max:
             yield tuple(batch)
-            batch = []
-        batch.append((fragment.id, fragment.num_rows))
+            batch, row_count = [], 0
+        batch.append(part)
+        row_count += part.row_count
     if batch:
         yield tuple(batch)
 
@@ -92,13 +102,13 @@ def embed_on_spark(
     session: SparkSession,
     rows: FragmentTask,
     table: Table,
-    batch: tuple[tuple[int, int], ...],
+    batch: tuple[FragmentPart, ...],
     settings: EmbeddingSettings,
 ) -> EmbeddedRows:
-    """Embed the rows of these fragments; small ones share a task."""
-    cores = core_count(session)
-    packed = pack([size for _, size in batch], cores)
-    groups = tuple(tuple(batch[place][0] for place in group) for group in packed)
+    """Embed the rows of these parts; small ones share a task."""
+    sizes = [part.row_count for part in batch]
+    packed = pack(sizes, core_count(session), rows_max=EMBEDDED_PART_ROWS)
+    groups = tuple(tuple(batch[place] for place in group) for group in packed)
     task = EmbedTask(rows, table.address, groups, settings)
     numbers = session.range(0, len(groups), 1, numPartitions=len(groups))
     messages = numbers.mapInArrow(partial(embed_groups, task), MESSAGE)
@@ -106,9 +116,9 @@ def embed_on_spark(
 
 
 def embed_groups(task: EmbedTask, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Embed the fragments of these groups. Runs in an executor; safe to run twice."""
+    """Embed the parts of these groups. Runs in an executor; safe to run twice."""
     with report_errors():
         for number in read_numbers(numbers):
-            embedder = Embedder(task.settings, SystemClock(), keeps=False)
+            embedder = Embedder(task.settings, SystemClock(), EMBEDDED_HELD_BYTES_MAX)
             table = open_address(task.address)
             yield to_message(embed_fragments(task.rows, table, task.groups[number], embedder))

@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from omnigraph.limits import RRF_WINDOW
+from omnigraph.limits import RRF_WINDOW_MIN
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
 from omnigraph.query.lowering.row_tables import Rows
@@ -18,6 +18,7 @@ from omnigraph.relational.expressions import sql_type
 from omnigraph.relational.plans import (
     Best,
     Cut,
+    Fusion,
     IsFoundBy,
     MatchesColumn,
     OutputColumn,
@@ -49,7 +50,7 @@ def score_rows(query: ir.Selection, state: LoweringState, rows: Rows, limit: int
     depth = _Depth.of(query, rankings, limit)
     rows = _join_scores(state, rows, parts, depth, reused=bool(fusions))
     for fusion in fusions:
-        rows = _fuse(state, rows, fusion)
+        rows = _fuse(state, rows, fusion, _window(limit))
     return rows
 
 
@@ -129,7 +130,9 @@ def best_of(
         limit,
         skip or 0,
         tuple(value.column if isinstance(value, ir.ColumnValue) else None for value in values),
-        state.given.known(ranking.k).value if isinstance(ranking, ir.Rrf) else 0,
+        Fusion(state.given.known(ranking.k).value, _window(limit + (skip or 0)))
+        if isinstance(ranking, ir.Rrf)
+        else None,
     )
 
 
@@ -153,8 +156,12 @@ class _Depth:
         if not all(isinstance(ranking, ir.Rrf) for ranking in rankings):
             return cls(enough, enough)
         # A row beyond the window of every ranking has no score.
-        has_scores = enough is not None and enough <= RRF_WINDOW
-        return cls(RRF_WINDOW, enough if has_scores else None)
+        return cls(_window(limit), enough)
+
+
+def _window(limit: int | None) -> int:
+    """How many rows of a ranking a fusion counts, for so many rows."""
+    return max(RRF_WINDOW_MIN, limit or 0)
 
 
 def _is_whole_type(query: ir.Selection) -> bool:
@@ -205,7 +212,7 @@ def _join_scores(
     return replace(rows, table=state.builder.define(query, reused=reused), scores=scores)
 
 
-def _fuse(state: LoweringState, rows: Rows, ranking: ir.Rrf) -> Rows:
+def _fuse(state: LoweringState, rows: Rows, ranking: ir.Rrf, window: int) -> Rows:
     """The same rows with the fused score of each."""
     names = [*rows.columns.values(), *rows.scores.values()]
     query = exp.select(*(column(name, "q") for name in names)).from_(table(rows.table, "q"))
@@ -214,7 +221,7 @@ def _fuse(state: LoweringState, rows: Rows, ranking: ir.Rrf) -> Rows:
     missing: list[exp.Expr] = []
     for place, part in enumerate(ranking.rankings):
         id_name = rows.columns[_variable(part), "id"]
-        ranks = state.builder.define(_ranks(rows, part, id_name))
+        ranks = state.builder.define(_ranks(rows, part, id_name, window))
         alias = f"k{place}"
         on = exp.EQ(this=column(id_name, "q"), expression=column(_ID, alias))
         query = query.join(table(ranks, alias), on=on, join_type="left")
@@ -233,7 +240,7 @@ def _fuse(state: LoweringState, rows: Rows, ranking: ir.Rrf) -> Rows:
     return replace(rows, table=fused, scores={**rows.scores, ranking: name})
 
 
-def _ranks(rows: Rows, part: ir.Nearest | ir.Bm25, id_name: str) -> exp.Select:
+def _ranks(rows: Rows, part: ir.Nearest | ir.Bm25, id_name: str, window: int) -> exp.Select:
     """The first rows of one ranking, each once, and their ranks."""
     score = column(rows.scores[part], "d")
     has_score = exp.Not(this=exp.Is(this=score, expression=exp.Null()))
@@ -247,7 +254,7 @@ def _ranks(rows: Rows, part: ir.Nearest | ir.Bm25, id_name: str) -> exp.Select:
     order = exp.Order(expressions=[by_score, exp.Ordered(this=column(_ID, "e"))])
     number = exp.Window(this=exp.RowNumber(), order=order)
     ranked = exp.select(column(_ID, "e"), named(number, _RANK)).from_(subquery(entities, "e"))
-    counts = exp.LTE(this=column(_RANK, "w"), expression=exp.Literal.number(RRF_WINDOW))
+    counts = exp.LTE(this=column(_RANK, "w"), expression=exp.Literal.number(window))
     first = exp.select(column(_ID, "w"), column(_RANK, "w")).from_(subquery(ranked, "w"))
     return first.where(counts)
 
