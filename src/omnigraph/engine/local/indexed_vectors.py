@@ -20,6 +20,7 @@ from omnigraph.limits import (
     VECTOR_PARTITION_ROWS,
     VECTOR_PROBES_GROWTH,
     VECTOR_PROBES_MIN,
+    VECTOR_SPARE_ROWS,
 )
 from omnigraph.model.settings import SearchSettings
 from omnigraph.relational.searches import READ, SCORE, Nearness
@@ -82,7 +83,8 @@ class IndexedVectorSearcher:
         has_vectors = _has_vectors(index)
         refine = 1 if has_vectors else settings.refine
         probes = settings.probes or (2 * VECTOR_PROBES_MIN if has_vectors else VECTOR_PROBES_MIN)
-        probes_max, count = 2 * _partitions(table, index), 2 * best
+        # A few more than wanted show whether others are as near as the last of them.
+        probes_max, count = 2 * _partitions(table, index), best + min(best, VECTOR_SPARE_ROWS)
         columns = list(dict.fromkeys(["id", *columns_of(search), *beside, ROW_ADDRESS]))
         nearest: _Ranked | None = None
         while True:
