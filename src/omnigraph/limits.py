@@ -664,7 +664,7 @@ VECTOR_PROBES_MIN: Final = 4
 """Partitions of an index of vectors that are looked into first."""
 
 VECTOR_SPARE_ROWS: Final = 32
-"""Rows that an index of vectors is asked for beyond those that are wanted."""
+"""Rows that an index with vectors is asked for beyond those that are wanted."""
 
 VECTOR_PROBES_GROWTH: Final = 4
 """How many times as many are looked into next, to see whether that changes the answer."""

@@ -84,7 +84,8 @@ class IndexedVectorSearcher:
         refine = 1 if has_vectors else settings.refine
         probes = settings.probes or (2 * VECTOR_PROBES_MIN if has_vectors else VECTOR_PROBES_MIN)
         # A few more than wanted show whether others are as near as the last of them.
-        probes_max, count = 2 * _partitions(table, index), best + min(best, VECTOR_SPARE_ROWS)
+        spare = min(best, VECTOR_SPARE_ROWS) if has_vectors else best
+        probes_max, count = 2 * _partitions(table, index), best + spare
         columns = list(dict.fromkeys(["id", *columns_of(search), *beside, ROW_ADDRESS]))
         nearest: _Ranked | None = None
         while True:
