@@ -73,7 +73,7 @@ WHY_MISSED: Final = {
     TEXT: "Every text that has a word is scored, and the newest commit is looked for.",
     NEAREST: "The newest commit is looked for, and distances are computed again in 64 bits.",
     BOTH: "Each ranking is read as deep as the window of the fusion.",
-    "filtered": "The best of all rows are tried, and then more of them.",
+    "filtered": "Both do the same: a scope of so few rows is ranked by their own vectors.",
     "recall": "See the table for which.",
 }
 
