@@ -33,7 +33,7 @@ from omnigraph.storage.vector_partitions import CentreShelf
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranked:
+class _NearestRows:
     """The nearest rows that one look into an index has found.
 
     Attributes:
@@ -87,7 +87,7 @@ class IndexedVectorSearcher:
         spare = min(best, VECTOR_SPARE_ROWS) if has_vectors else best
         probes_max, count = 2 * _partitions(table, index), best + spare
         columns = list(dict.fromkeys(["id", *columns_of(search), *beside, ROW_ADDRESS]))
-        nearest: _Ranked | None = None
+        nearest: _NearestRows | None = None
         while True:
             found = probe_nearest(
                 table, index, search.query, count, columns=columns, probes=probes, refine=refine
@@ -113,7 +113,7 @@ class IndexedVectorSearcher:
             probes, count = VECTOR_PROBES_GROWTH * probes, min(2 * count, table.count_rows())
 
     def _is_settled(
-        self, table: Table, index: TableIndex, search: Nearness, found: _Ranked, probes: int
+        self, table: Table, index: TableIndex, search: Nearness, found: _NearestRows, probes: int
     ) -> bool:
         """Whether a look into fewer partitions would have found the same, or there are no more.
 
@@ -146,7 +146,7 @@ def describe_index(table: Table, search: Nearness) -> str | None:
 
 def _rank(
     search: Nearness, found: pa.Table, best: int, beside: Sequence[str], *, is_everything: bool
-) -> _Ranked:
+) -> _NearestRows:
     vectors = found[search.column].combine_chunks()
     notes = None if search.notes is None else found[search.notes].combine_chunks()
     measured = measure_distances(search, vectors, notes)
@@ -159,7 +159,7 @@ def _rank(
     order = order[is_near]
     chosen = pa.array(order)
     ranked = {"id": ids.take(chosen), SCORE: measured[order]}
-    return _Ranked(
+    return _NearestRows(
         pa.table(ranked | {f"{READ}{name}": found[name].take(chosen) for name in beside}),
         vectors.take(chosen).flatten().to_numpy().reshape(len(order), -1),
         fragment_ids_of(found[ROW_ADDRESS].to_numpy()[order]).astype(np.int64),

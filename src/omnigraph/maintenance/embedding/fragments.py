@@ -25,7 +25,7 @@ from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, Fragment, Table
 
 
 @dataclass(frozen=True, slots=True)
-class FragmentPart:
+class FragmentRange:
     """Some rows of a fragment, by their offsets, deleted ones included: always the same rows."""
 
     fragment_id: int
@@ -45,12 +45,12 @@ class FragmentPart:
         return f"{ROW_ADDRESS} >= {first} AND {ROW_ADDRESS} < {end}"
 
 
-def parts_of(table: Table) -> Iterator[FragmentPart]:
+def parts_of(table: Table) -> Iterator[FragmentRange]:
     """The parts of all fragments of a table, in the order of a scan. Reads nothing."""
     for fragment in table.fragments():
         for start in range(0, fragment.physical_rows, EMBEDDED_PART_ROWS):
             end = min(start + EMBEDDED_PART_ROWS, fragment.physical_rows)
-            yield FragmentPart(fragment.id, start, end)
+            yield FragmentRange(fragment.id, start, end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class EmbeddedRows:
     files: tuple[Fragment, ...] = ()
     replaced: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint64))
     count: int = 0
-    finished: frozenset[FragmentPart] = frozenset()
+    finished: frozenset[FragmentRange] = frozenset()
 
 
 def combine(parts: Sequence[EmbeddedRows]) -> EmbeddedRows:
@@ -113,7 +113,7 @@ def _filter(vector: EmbeddedVector, scope: EmbedScope) -> str:
 def embed_fragments(
     task: FragmentTask,
     table: Table,
-    parts: Iterable[FragmentPart],
+    parts: Iterable[FragmentRange],
     embedder: Embedder,
     *,
     rows_max: int | None = None,
@@ -130,7 +130,7 @@ def embed_fragments(
         StorageError: a file could not be read or written.
     """
     writer = _RowWriter(task.type, table)
-    finished: set[FragmentPart] = set()
+    finished: set[FragmentRange] = set()
     for part in parts:
         for batch in _read_batches(task, table, part):
             rows = batch
@@ -145,7 +145,7 @@ def embed_fragments(
     return writer.finish(finished)
 
 
-def _read_batches(task: FragmentTask, table: Table, part: FragmentPart) -> Iterator[pa.Table]:
+def _read_batches(task: FragmentTask, table: Table, part: FragmentRange) -> Iterator[pa.Table]:
     columns = [*table_schema(task.type).names, ROW_ID, ROW_ADDRESS]
     filter_text = f"({task.filter_text}) AND {part.filter_text}"
     batches = table.scan(columns, filter_text=filter_text, fragment_ids=[part.fragment_id])
@@ -183,7 +183,7 @@ class _RowWriter:
         if sum(part.nbytes for part in self.held) > LOAD_HELD_BYTES_MAX:
             self._write()
 
-    def finish(self, finished: Iterable[FragmentPart]) -> EmbeddedRows:
+    def finish(self, finished: Iterable[FragmentRange]) -> EmbeddedRows:
         """All that was written."""
         self._write()
         replaced = np.concatenate([np.zeros(0, np.uint64), *self.replaced])

@@ -17,7 +17,7 @@ from omnigraph.engine.choose import Choice, Measure, by_size
 from omnigraph.limits import EMBED_LOCAL_ROWS_MAX, EMBEDDED_ROWS_PER_COMMIT
 from omnigraph.maintenance.embedding.fragments import (
     EmbeddedRows,
-    FragmentPart,
+    FragmentRange,
     FragmentTask,
     embed_fragments,
     parts_of,
@@ -41,7 +41,7 @@ class BatchEmbedder(Protocol):
     """Embeds the next rows of a table, where an engine does that."""
 
     def embed(
-        self, task: FragmentTask, table: Table, parts: tuple[FragmentPart, ...]
+        self, task: FragmentTask, table: Table, parts: tuple[FragmentRange, ...]
     ) -> EmbeddedRows:
         """Embed as many rows of these parts as one commit may have.
 
@@ -70,7 +70,7 @@ class LocalBatches:
     embedder: Embedder
 
     def embed(
-        self, task: FragmentTask, table: Table, parts: tuple[FragmentPart, ...]
+        self, task: FragmentTask, table: Table, parts: tuple[FragmentRange, ...]
     ) -> EmbeddedRows:
         """Embed the next rows."""
         rows_max = EMBEDDED_ROWS_PER_COMMIT
@@ -106,7 +106,7 @@ class EmbeddingRun:
     begin: Callable[[EngineName], BatchEmbedder]
     view: Callable[[], View]
     follow: Follow | None = None
-    _finished: dict[TableKey, set[FragmentPart]] = field(default_factory=dict)
+    _finished: dict[TableKey, set[FragmentRange]] = field(default_factory=dict)
     _at_start: dict[TableKey, frozenset[int]] = field(default_factory=dict)
 
     def run(self) -> EmbedResult:
@@ -197,7 +197,7 @@ class EmbeddingRun:
         deletions = delete_rows(table, pa.chunked_array([batch.rows.replaced]))
         return stage_change(table, files=batch.rows.files, deletions=deletions)
 
-    def _left(self, key: TableKey, table: Table) -> tuple[FragmentPart, ...]:
+    def _left(self, key: TableKey, table: Table) -> tuple[FragmentRange, ...]:
         """The parts of fragments with rows that may have to be embedded.
 
         Rows of a fragment never change: a part that is finished stays so. If all rows are embedded

@@ -28,7 +28,7 @@ from omnigraph.limits import (
 )
 from omnigraph.maintenance.embedding.fragments import (
     EmbeddedRows,
-    FragmentPart,
+    FragmentRange,
     FragmentTask,
     combine,
     embed_fragments,
@@ -49,7 +49,7 @@ class EmbedTask:
 
     rows: FragmentTask
     address: TableAddress
-    groups: tuple[tuple[FragmentPart, ...], ...]
+    groups: tuple[tuple[FragmentRange, ...], ...]
     settings: EmbeddingSettings
 
 
@@ -62,7 +62,7 @@ class SparkBatches:
     settings: EmbeddingSettings
 
     def embed(
-        self, task: FragmentTask, table: Table, parts: tuple[FragmentPart, ...]
+        self, task: FragmentTask, table: Table, parts: tuple[FragmentRange, ...]
     ) -> EmbeddedRows:
         """Embed the rows of the next parts that have any."""
         jobs = Jobs(self.session, f"omnigraph-{self.run_id}", "embedding")
@@ -78,15 +78,15 @@ class SparkBatches:
         """Do nothing: no vector is kept."""
 
 
-def _batches(parts: tuple[FragmentPart, ...], cores: int) -> Iterator[tuple[FragmentPart, ...]]:
+def _batches(parts: tuple[FragmentRange, ...], cores: int) -> Iterator[tuple[FragmentRange, ...]]:
     """Parts for one commit each: work for every core, and no more than a kill may cost.
 
-    >>> parts = tuple(FragmentPart(number, 0, EMBEDDED_PART_ROWS) for number in range(6))
+    >>> parts = tuple(FragmentRange(number, 0, EMBEDDED_PART_ROWS) for number in range(6))
     >>> [len(batch) for batch in _batches(parts, cores=1)]
     [4, 2]
     """
     rows_max = EMBEDDED_PART_ROWS * max(EMBEDDED_PARTS_PER_COMMIT, EMBEDDED_PARTS_PER_CORE * cores)
-    batch: list[FragmentPart] = []
+    batch: list[FragmentRange] = []
     row_count = 0
     for part in parts:
         if batch and row_count + part.row_count > rows_max:
@@ -102,7 +102,7 @@ def embed_on_spark(
     session: SparkSession,
     rows: FragmentTask,
     table: Table,
-    batch: tuple[FragmentPart, ...],
+    batch: tuple[FragmentRange, ...],
     settings: EmbeddingSettings,
 ) -> EmbeddedRows:
     """Embed the rows of these parts; small ones share a task."""
