@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from omnigraph.query.ir import Value
 from tests.support.query_cases.case import CaseGraph, QueryCase, answer, ask
 from tests.support.query_cases.graphs import PEOPLE
@@ -38,6 +40,18 @@ ROADS = CaseGraph(
     },
 )
 """Two ways of equal length from s to t by way of a and b, and two direct roads; a has a loop."""
+
+FAR = CaseGraph(
+    "node Town { name: String @key }\nedge Road: Town -> Town { km: F64 }",
+    {
+        "Town": [{"name": name} for name in "stu"],
+        "Road": [
+            {"id": "r1", "src": "s", "dst": "t", "km": 1e308},
+            {"id": "r2", "src": "t", "dst": "u", "km": 1e308},
+        ],
+    },
+)
+"""From s to u is farther than a float can say."""
 
 S = '$x: Town {name: "s"}'
 
@@ -158,6 +172,12 @@ CASES = (
         f'{S} $x <road|rail>{{1,5}} $y as $p by km $y.name in ["t", "v"]',
         ("t", 1.5, ("s", "u", "t")),
         ("v", 4.0, ("s", "u", "t", "v")),
+    ),
+    ask(
+        "a cost that is too large is infinite",
+        FAR,
+        f"match {{ {S} $x road{{1,2}} $y as $p by km }} return {{ $y cost($p) as cost }}",
+        answer("y cost", ("t", 1e308), ("u", math.inf)),
     ),
     ask(
         "an optional path",

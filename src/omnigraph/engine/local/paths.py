@@ -7,6 +7,7 @@ first has the least nodes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -116,7 +117,7 @@ def _missing(kind: np.dtype) -> float | int:
 
 
 def _arcs(search: PathSearch, topology: Topology) -> list[_Arcs] | None:
-    """The ways along edges; None if the weights are too large for 64 bits."""
+    """The ways along edges; None if costs may be too large for 64 bits."""
     out, into = (topology.out, topology.into), (topology.into, topology.out)
     if search.weight is None:
         match search.way:
@@ -138,7 +139,7 @@ def _arcs(search: PathSearch, topology: Topology) -> list[_Arcs] | None:
 
 
 def _read_weights(topology: Topology, search: PathSearch) -> np.ndarray | None:
-    """The weight of each edge, in the order of a scan."""
+    """The weight of each edge, in the order of a scan; None if costs may be too large."""
     assert search.weight is not None, "edges have weights"
     column = read_all_fragments(topology.edges, [search.weight])[search.weight]
     is_float = pa.types.is_floating(column.type)
@@ -152,6 +153,9 @@ def _read_weights(topology: Topology, search: PathSearch) -> np.ndarray | None:
             return None
         weights = values.astype(np.int64)
     is_there &= weights >= 0
+    # An infinite cost is a cost, which SQL finds; here it says that there is no way.
+    if is_float and 2 * float(weights[is_there].max(initial=0)) * search.hops[1] == math.inf:
+        return None
     weights[~is_there] = _missing(weights.dtype)
     return weights
 
