@@ -91,8 +91,8 @@ def make_world(place) -> omnigraph.Graph:
     return graph
 
 
-# Not longer than these tests: while it runs, no other test can start an event loop.
-@pytest.fixture(scope="package")
+# For a module and not for the run: while it is there, no other test can start an event loop.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     if (reason := lacking()) is not None:
         pytest.skip(f"BROWSER TESTS ARE SKIPPED: {reason}")

@@ -125,6 +125,10 @@ def types_in(block: ir.Block, outer: dict[str, tuple[str, ...]]) -> dict[str, tu
             assert traversal.hops_max == 1
             assert traversal.edge_variable not in types
             types[traversal.edge_variable] = tuple(step.edge_type for step in traversal.steps)
+        if traversal.path is not None:
+            assert traversal.path.variable not in types
+            # What is read of a path are columns of no type.
+            types[traversal.path.variable] = ()
     for part in block.optionals:
         assert part.outer
         assert set(part.outer) <= set(types)
