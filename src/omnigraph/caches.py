@@ -72,7 +72,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _read_own(path: Path) -> bytes:
-    """The content of a file that nobody else can have written.
+    """The content of a file that no other user can have written.
 
     Raises:
         OSError: there is none.

@@ -631,7 +631,7 @@ WARM_CLIENTS_MAX: Final = 64
 """Commands that a starter runs at once; further ones run without it."""
 
 WARM_IDLE_SECONDS: Final = 1_800.0
-"""How long a starter waits for the next command before it ends, unless told otherwise."""
+"""How long a starter waits for the next command before it ends, by default."""
 
 WARM_IDLE_SECONDS_MAX: Final = 7 * 86_400.0
 

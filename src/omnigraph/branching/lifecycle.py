@@ -140,7 +140,7 @@ def _delete(manifest: Manifest, clock: Clock, branch: Branch, head: CommitId | N
             _withdraw(manifest, branch, failure)
         raise
     if not branch.is_legacy:
-        # If this fails, the branch stays marked, and whoever comes later sees whether it has ended.
+        # If this fails, the branch stays marked, and a later writer finds out whether it has ended.
         if not end(manifest, clock, branch, head=head):
             stale = _stale_head_error(branch.name, head)
             _withdraw(manifest, branch, stale)

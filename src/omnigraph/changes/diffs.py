@@ -22,7 +22,7 @@ class GraphDiff:
         before: The earlier commit; `after` is the later one.
         tables: The types that differ, in the order of the later catalog, then those that only the
             earlier one has. Rows are those of the later type; a value that it cannot hold is null.
-        schema: How the schemas differ; empty if they do not, or if nobody compared them.
+        schema: How the schemas differ; empty if they do not, or were not compared.
         engine: The engine that compared them, and `why` it was chosen.
     """
 

@@ -77,7 +77,7 @@ LiftColumn: TypeAlias = SourceColumn | ConvertedColumn | ConstantColumn
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """How rows of a table become rows of a type; small, and goes to executors.
+    """How rows of a table become rows of a type; small, and sent to executors.
 
     Attributes:
         type: The wanted type.
@@ -188,7 +188,7 @@ class Lift:
 class LiftPair:
     """The lifts of two versions of a table to one type; a `storage.differences.ColumnComparison`.
 
-    Small, and goes to executors.
+    Small, and sent to executors.
     """
 
     before: Lift

@@ -60,7 +60,7 @@ _LEFT_OUT: Final = frozenset(
 
 
 def main() -> None:
-    """Serve commands until nobody comes."""
+    """Serve commands until the idle limit."""
     idle_seconds = float(sys.argv[1])
     try:
         with server.listen() as post:

@@ -63,7 +63,7 @@ class SentChanges:
         import pyarrow as pa
 
         if self.rows is None:
-            assert self.fetch is not None, "whoever received it knows from where"
+            assert self.fetch is not None, "a received page knows its source"
             yield from self.fetch(ops)
             return
         for chunk in read_chunks(pa.ipc.open_stream(pa.py_buffer(self.rows))):

@@ -316,7 +316,7 @@ def _measure(tables: tuple[_TableChange, ...]) -> Iterator[Measure]:
 
 
 def _guards(plan: SchemaPlan, checks: RuleChecks) -> frozenset[TableKey]:
-    """The tables that nobody may write to between the first effect and the publish.
+    """The tables that no other writer may write to between the first effect and the publish.
 
     Their types change, are dropped, or have rows that new rules depend on. What a step costs
     depends on the number of rows, too: a type without any accepts everything.

@@ -35,7 +35,7 @@ class SchemaBackend(Engine, ColumnFiller, Protocol):
 
 
 def _keep_queries(request: ChangeRequest, old: Catalog) -> ChangeRequest:
-    """The request, with the type of stored queries if the graph has it: nobody drops it by hand."""
+    """The request, with the type of stored queries if the graph has it: users do not drop it."""
     text = keep_declaration(request.schema.text, request.schema.catalog, old)
     if text == request.schema.text:
         return request

@@ -1,6 +1,6 @@
 """Automatic maintenance: a writer folds small fragments of the tables that it has just changed.
 
-The work of one fold is bounded, and it waits for nobody: if a table is busy, a later write folds it
+The work of one fold is bounded, and it never waits: if a table is busy, a later write folds it
 (docs/decisions/0013). `maintenance.optimize` of the graph's settings switches it off.
 """
 

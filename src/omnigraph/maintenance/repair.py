@@ -1,7 +1,7 @@
 """Repair: resets table heads that no write explains to the versions that their branches pin.
 
 No writer of ours leaves a head beyond its pin without a sidecar: either another program wrote to
-the table directly, or somebody deleted a sidecar. The purpose of such a version is unknown, so it
+the table directly, or a sidecar was deleted. The purpose of such a version is unknown, so it
 is never published: the pinned rows become the newest again, and writes can continue.
 """
 

@@ -127,7 +127,7 @@ def choose_rules(
     """The rules that a caller asked for, or those that the graph's settings were set to.
 
     Args:
-        stored: The settings that somebody set. Defaults alone let no commit go.
+        stored: The settings that were set. Defaults alone let no commit go.
         keep_all: Whether all commits are kept.
 
     Raises:

@@ -51,7 +51,7 @@ class Branch:
         ref: The ref of the manifest that carries it; also the prefix of its own tables' refs.
         source_ref: The ref it was created from; None is main's.
         source_commit: The commit it started at; None where that was not recorded.
-        ending_since: When its deletion began: from then on nobody branches from it, or begins to
+        ending_since: When its deletion began: from then on no writer branches from it, or begins to
             write to it.
         ending_head: The commit it must be at to be deleted; None if it is deleted in any case.
     """

@@ -136,10 +136,10 @@ def end(manifest: Manifest, clock: Clock, branch: Branch, *, head: CommitId | No
         head: The commit that it must be at; None if it ends in any case.
 
     Returns:
-        Whether it has ended; False if it is at another commit, and goes on.
+        Whether the branch was ended; False if it is at another commit, and stays.
 
     Raises:
-        ConflictError: every attempt lost its race. It goes on.
+        ConflictError: every attempt lost its race. The branch stays.
         StorageError: the write failed, and whether the branch has ended is unknown.
     """
     for attempt in range(PUBLISH_ATTEMPTS_MAX):

@@ -104,7 +104,7 @@ class StoredSettings:
         return MappingProxyType(dict(self._read_record().values))
 
     def set(self, key: SettingKey, value: object) -> None:
-        """Store the value of a setting; other settings keep theirs, whoever changes them.
+        """Store the value of a setting; concurrent changes of other settings are kept.
 
         Raises:
             InvalidParameterError: the setting does not accept the value. Nothing changed.

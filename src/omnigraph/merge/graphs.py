@@ -169,7 +169,7 @@ class Merge:
         return report, MergeWork(rows, tables, target, rule_set)
 
     def _schema(self, view: View, *, is_behind: bool) -> MergedSchema | tuple[Conflict, ...]:
-        """The schema that the target gets, or the conflicts of schemas that nobody decided."""
+        """The schema that the target gets, or the undecided conflicts of schemas."""
         ours = Side(view.snapshot, view.data)
         commits = (*self.points.values(), ours, self.source)
         points = {

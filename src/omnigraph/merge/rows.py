@@ -95,7 +95,7 @@ class MergeRows(Protocol):
 
     @property
     def conflicts(self) -> Sequence[Conflict]:
-        """What nobody decided about rows, as far as it is named."""
+        """The undecided conflicts of rows, as far as they are named."""
         ...
 
     @property

@@ -43,7 +43,7 @@ class Kept:
     """A merge after every decision about rules.
 
     Attributes:
-        conflicts: What breaks rules and nobody decided; `conflict_count` says how much there is.
+        conflicts: Undecided violations of rules; `conflict_count` says how much there is.
     """
 
     tables: dict[TableKey, Merged]

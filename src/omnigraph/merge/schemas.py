@@ -117,7 +117,7 @@ class SchemaSides:
     def merge(
         self, resolutions: Resolutions, used: UsedUnits = ()
     ) -> MergedSchema | tuple[Conflict, ...]:
-        """The merged schema, or every conflict of schemas that nobody decided.
+        """The merged schema, or every undecided conflict of schemas.
 
         Args:
             resolutions: The decisions of the caller; those that are used are noted there.
@@ -151,7 +151,7 @@ class SchemaSides:
     def _rival_defaults(self, merged: MergedSchema) -> Iterator[SchemaConflict]:
         """Properties that both sides added to rows of the base, with different defaults.
 
-        Those rows have the default of either side, which nobody wrote there: no decision about the
+        Those rows have the default of either side, which no user wrote there: no decision about the
         schemas tells which of the values were meant.
         """
         base, ours, theirs = (

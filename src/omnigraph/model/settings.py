@@ -221,7 +221,7 @@ class Setting:
 
     Attributes:
         key: Its name; for one of a newer release, a name that this release does not know.
-        default: The value if nobody sets it; None if this release does not know it.
+        default: The value while it is unset; None if this release does not know it.
         source: `graph` if it was set, else `default`.
         accepted: The accepted values in words; None if this release does not know it.
         warning: Why this release does not use the stored value; None if it does.
@@ -237,7 +237,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceSettings:
-    """How a graph is kept small and fast without being told each time.
+    """How a graph is kept small and fast without a command each time.
 
     Attributes:
         keep_commits: How many of the newest commits of each branch are kept in any case.

@@ -151,7 +151,7 @@ class Authority:
         approvals: int,
     ) -> NotAllowedError | None:
         """Why none of the actions is allowed there; None if one is."""
-        assert self.policy is not None, "without a policy nobody asks"
+        assert self.policy is not None, "a decision needs a policy"
         questions = [
             AccessQuestion(self.actor, action, resource, source, approvals) for action in actions
         ]

@@ -78,7 +78,7 @@ class ProposalRecords:
         raise ConflictError(message, hint="try again", code=ErrorCode.OBJECT_CHANGED)
 
     def change(self, number: int, change: Callable[[Proposal], Proposal]) -> Proposal:
-        """Replace a proposal by what the function makes of it, whoever else changes it meanwhile.
+        """Replace a proposal by what the function makes of it, by compare-and-swap.
 
         Args:
             change: Called again on what others made of the proposal. What it raises ends the

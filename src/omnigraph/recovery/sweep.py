@@ -155,7 +155,7 @@ class Recovery:
         return self._resolve(intent)
 
     def restore_pins(self, branch: BranchName, pins: Sequence[TablePin]) -> RecoveryEntry | None:
-        """Make the pinned rows of tables current again, whoever moved their heads.
+        """Make the pinned rows of tables current again, whichever writer moved their heads.
 
         For restores of a recovery that outlived its own lease, and for writes that bypassed the
         graph.

@@ -53,7 +53,7 @@ WIDENINGS: Final = frozenset(
         *((number, Scalar.STRING) for number in _NUMBERS),
     }
 )
-"""The total conversions that nobody has to request."""
+"""The total conversions, which are allowed without a request."""
 
 
 class Retyping(Enum):

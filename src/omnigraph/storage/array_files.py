@@ -1,7 +1,7 @@
 """Array files: arrays of numbers that were derived from a version of a table, beside its indexes.
 
-A file is named by the version that it was made of, and goes with that version. Nothing depends on
-it: what is missing, damaged, or of another format is ignored, and can be made again.
+A file is named by the version that it was made of, and is deleted with that version. Nothing
+depends on it: what is missing, damaged, or of another format is ignored, and can be made again.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def stored_values(table: Table) -> Iterator[StoredValues]:
                     yield StoredValues(name, number, columns.get(number))
     for index in read_indexes(table):
         for segment in index.segments:
-            # An index goes with its column, so the table has that.
+            # An index is dropped with its column, so the table has the column.
             column = None if index.spec is None else index.spec.column
             yield StoredValues(segment.uuid, None, column)
 

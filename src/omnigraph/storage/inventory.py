@@ -33,7 +33,7 @@ _INVERTED_DIGITS: Final = 20
 
 
 class FileKind(StrEnum):
-    """The kinds of files that a table consists of; others are nobody's, and are left alone."""
+    """The kinds of files that a table consists of; other files are ignored."""
 
     VERSION = "version"
     DETACHED = "detached version"

@@ -166,7 +166,7 @@ def _pass_signals(connection: socket.socket, command: int) -> bool:
 
 
 def _kill_job(command: int, number: int) -> None:
-    # It is in the table of processes until it is waited for, so its number is nobody else's. Its
+    # It is in the table of processes until it is waited for, so its number is not reused. Its
     # job exists as soon as it has made one.
     try:
         os.killpg(command, number)

@@ -75,7 +75,7 @@ def check_wish() -> None:
         InvalidParameterError: it is neither `auto` nor `off`.
     """
     if _wish() not in (AUTO, OFF):
-        # Imported here: whoever has a starter needs none of it.
+        # Imported here: a client that reaches a starter needs none of it.
         from omnigraph.errors import InvalidParameterError
 
         message = f"{VARIABLE} is {_wish()!r}, which is neither {AUTO} nor {OFF}"

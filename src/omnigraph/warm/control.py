@@ -151,7 +151,7 @@ def _spawn(command: Sequence[str]) -> None:
         process.kill()
         message = f"the starter was not ready after {WARM_START_SECONDS_MAX:g} s"
         raise StorageError(message, hint="commands run without it; try again later")
-    # The starter is to outlive this process, so nobody waits for it.
+    # The starter outlives this process, so it is not waited for.
     process.returncode = 0
     if said != READY:
         message = f"the starter did not start: {said.rpartition(chr(10))[2] or 'it ended at once'}"

@@ -45,10 +45,10 @@ def directory() -> str:
 
 
 def open_directory(path: str) -> int:
-    """A descriptor of the directory, if nobody but this user can enter or replace what is in it.
+    """A descriptor of the directory, if only this user can enter it or replace its contents.
 
     Raises:
-        PermissionError: it belongs to somebody else, or others may enter it.
+        PermissionError: it belongs to another user, or others may enter it.
         OSError: it does not exist, or is a link.
     """
     descriptor = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

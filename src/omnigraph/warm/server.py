@@ -34,7 +34,7 @@ class ThreadsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Where a starter listens, which nobody else does while it lives.
+    """Where a starter listens; no other process does while it lives.
 
     Attributes:
         path: The socket, whose removal ends the starter.
@@ -90,7 +90,7 @@ class Server:
     is_stopped: bool = False
 
     def run(self) -> None:
-        """Serve clients until nobody comes, the installation changes or a signal asks to stop."""
+        """Serve clients until the idle limit, a change of the installation or a signal."""
         own, listener = _inode(self.post.path), self.post.listener
         listener.settimeout(0)
         with _signals() as woken:
@@ -215,7 +215,7 @@ def _inode(path: Path) -> int | None:
 
 
 def detach() -> None:
-    """Let go of the streams of whoever started this process, and of its directory."""
+    """Release the streams and the directory of the process that started this one."""
     sys.stdout.flush()
     sys.stderr.flush()
     nowhere = os.open(os.devnull, os.O_RDWR)

@@ -82,7 +82,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
-    """Rows of a type that versions of its table do not share; small, and goes to executors.
+    """Rows of a type that versions of its table do not share; small, and sent to executors.
 
     Attributes:
         versions: What is compared. Of the n-th of these, rows as they were are part 2n, and rows as
@@ -137,8 +137,8 @@ class ChangedRows:
         units = len(self.units)
         numbers = session.range(0, units, 1, numPartitions=max(1, units))
         # A few ids of each task.
-        told = collect_messages(numbers.mapInArrow(partial(sample_ids, self), MESSAGE))
-        sampled = sorted(each for some in told for each in some)
+        messages = collect_messages(numbers.mapInArrow(partial(sample_ids, self), MESSAGE))
+        sampled = sorted(each for ids in messages for each in ids)
         places = {len(sampled) * number // count for number in range(1, count)}
         return tuple(sorted({sampled[place] for place in places if place < len(sampled)}))
 

@@ -1,6 +1,6 @@
 """Foreign files: files in the graph's own folders that no release of ours wrote.
 
-Every reader and writer ignores them. A check notes them, so that nobody mistakes them for part of
+Every reader and writer ignores them. A check notes them, so that they are not mistaken for part of
 the graph.
 """
 

@@ -45,7 +45,7 @@ def check_indexes(table: Table, type_: SchemaType, notebook: Notebook, *, reads_
 
 
 def check_arrays(table: Table, type_: SchemaType, notebook: Notebook) -> None:
-    """Note arrays of a table that are damaged: whoever reads them ignores them."""
+    """Note damaged arrays of a table, which readers ignore."""
     for file in list_arrays(table.owner.objects, table.address.folder):
         if read_arrays(table, file.path) is None:
             problem = "it is damaged, and is ignored"

@@ -22,7 +22,7 @@ of scratch, which may belong to a load on another machine."""
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """The ages that a cleanup goes by.
+    """The ages that decide what a cleanup removes.
 
     Attributes:
         nameless: In place of `NAMELESS_AGE_MIN`.

@@ -86,7 +86,7 @@ class CleanupPlan:
         marks: The versions of the manifest that show those commits.
         kept: How many commits can be read afterwards.
         kept_refs: The refs of tables that kept commits pin.
-        tables: What goes of tables that stay.
+        tables: What is removed from tables that stay.
         unused: The files of tables that go whole, by location.
         ref_sizes: How many bytes each ref's own files have.
         schemas: The schemas that no kept commit has.
@@ -362,7 +362,7 @@ class _Planning:
                 yield ref, {v for v in versions if v not in wanted and (end is None or v < end)}
 
     def _is_ended(self, ref: str | None) -> bool:
-        """Whether a table's ref is of a branch that was deleted so long ago that nobody needs it.
+        """Whether a table's ref is of a branch that was deleted so long ago that it is unused.
 
         Lance cannot open a ref that it has registered, and that has no version left.
         """
@@ -377,7 +377,7 @@ class _Planning:
         )
 
     def _end(self, location: str, ref: str | None) -> int | None:
-        """The version from which on a head belongs to its owner; None if nobody moves the head.
+        """The version from which on a head belongs to its owner; None if no writer moves the head.
 
         What lies above a pin is a write in progress, or was written past the graph.
         """

@@ -130,7 +130,7 @@ def _join(names: Iterable[str]) -> str:
 
 
 def require_unneeded(what: str, needs: Collection[Need]) -> None:
-    """Refuse a purge of what somebody needs.
+    """Refuse a purge of data that is still needed.
 
     Raises:
         NotAllowedError: a need does not end by itself.

@@ -94,7 +94,7 @@ class PurgeResult:
         commits: The commits that hold it, which are let go, newest first.
         held: By table, the files that hold it.
         waits: What has to end before anything can be removed, by itself.
-        cleanup: What was removed, or would be; None while something else comes first.
+        cleanup: What was removed, or would be; None while an earlier step is due.
         staged: Files of unfinished writes in these tables; None if there are none.
     """
 

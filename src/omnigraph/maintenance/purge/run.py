@@ -84,7 +84,7 @@ class Purges:
         """What a purge would do now, or after a schema change. Nothing is written.
 
         Raises:
-            NotAllowedError: somebody needs what would be purged.
+            NotAllowedError: the data is still needed.
             StorageError: what may hold it cannot be read.
         """
         look = self._look(order, plan)
@@ -98,7 +98,7 @@ class Purges:
         """Purge what a branch has dropped: everything, or nothing yet.
 
         Raises:
-            NotAllowedError: somebody needs what would be purged. Nothing changed.
+            NotAllowedError: the data is still needed. Nothing changed.
             ConflictError: others kept changing a table, or the record of let-go commits.
             StorageError: what may hold it cannot be read, or a file not be written.
         """

@@ -180,7 +180,7 @@ def _places(task: DecideTask, parts: Mapping[int, pa.Table]) -> pa.Table:
     base = parts[_BASE_OF_THEIRS].select(columns) if _BASE_OF_THEIRS in parts else nothing
     base = base.filter(pc.invert(pc.is_in(base["id"], value_set=ids_of(ours))))
     there = task.target.find(base[ROW_ID].to_numpy(), base[ROW_ADDRESS].to_numpy())
-    # What the target has nowhere was deleted there, and is in nobody's way.
+    # What the target has nowhere was deleted there, and cannot conflict.
     base = base.set_column(2, PLACES[1], pa.array(there)).filter(pa.array(there != NOWHERE))
     return pa.concat_tables([ours, base])
 

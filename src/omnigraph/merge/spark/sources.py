@@ -120,11 +120,11 @@ class DecidedRows:
 
     @property
     def conflict_count(self) -> int:
-        """What nobody decided."""
+        """How many conflicts are undecided."""
         return sum(report.conflict_count for report in self.reports)
 
     def conflicts(self, limit: int) -> list[Conflict]:
-        """The first of what nobody decided."""
+        """The first of the undecided conflicts."""
         if not self.conflict_count:
             return []
         shown = self._parts([Part.CONFLICTS]).mapInArrow(
