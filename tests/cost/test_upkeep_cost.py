@@ -131,7 +131,7 @@ SHAPES = {
     "vectors and blobs": Shape(write_wide, 40_000),
     "two handles": Shape(of_two_handles(), 17_000),
 }
-GATED = ("inserts", "updates of any row", "nodes and edges")
+GATED = ("updates of any row", "nodes and edges")
 
 
 def runs() -> Iterator[object]:

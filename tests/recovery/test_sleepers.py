@@ -85,6 +85,7 @@ def settled(uri: str) -> None:
 RARE = {
     "embed",
     "index",
+    "optimize",
     "optimize words",
     "insert one",
     "insert by a warm handle",
