@@ -1432,11 +1432,18 @@ class Graph:
         snapshot = self.point(point)
         return Side(snapshot, self._data_at(snapshot))
 
-    def _side_at(self, commit: Commit) -> Side:
+    def _side_at(self, commit: Commit, branch: BranchName) -> Side:
+        """The graph at a commit in the history of a branch, for who may read that branch.
+
+        Raises:
+            CommitNotFoundError: it is gone, or the actor may not read the branch.
+        """
         from omnigraph.changes.graphs import Side
 
+        with self.authority.conceal(commit.commit_id):
+            self.authority.require_visible(branch)
         snapshot = self._manifest.at(commit)
-        return Side(snapshot, self._data_at(snapshot))
+        return Side(snapshot, self._data_at(replace(snapshot, branch=branch)))
 
     def point(self, text: str) -> Snapshot:
         """The graph at the tip of a branch, at a commit or at a tag.
@@ -1475,7 +1482,8 @@ class Graph:
             ops: Only these of `insert`, `update` and `delete`, or this one.
 
         Raises:
-            FeedGapError: the feed cannot continue from there.
+            FeedGapError: the feed cannot continue from there, or would deliver commits of a branch
+                that the actor may not read.
             NotFoundError: the branch, the tag or a type does not exist.
             InvalidNameError: `after` is no cursor.
             InvalidParameterError: there is no such kind or operation, or the limit is below 1.
@@ -1488,9 +1496,18 @@ class Graph:
         place = self.snapshot(branch=branch)
         catalog = self._catalogs.of(place.schema_digest)
         wanted = Filter.parse(catalog, (place,), kinds, types, ops)
-        cursor = None if after is None else self._points.locate(after).commit_id
+        cursor = None if after is None else self._cursor(after, place)
         with self._detect_removal(place):
             return self._feed.poll(place, cursor, limit=limit, wanted=wanted)
+
+    def _cursor(self, after: str, place: Snapshot) -> CommitId:
+        """The commit that a cursor names; a tag of a hidden branch does not exist."""
+        with self.authority.conceal(after):
+            named = self._points.locate(after, near=place.branch)
+            if not self.authority.visible([named.near]):
+                # The branch may have been created from the hidden one, at that commit.
+                self._manifest.history(place).find(named.commit_id)
+            return named.commit_id
 
     def baseline(self, *, branch: str | None = None) -> str:
         """The cursor of a branch as it is now: `changes` after it are those from now on.

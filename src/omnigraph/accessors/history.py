@@ -40,6 +40,9 @@ class Commits:
     def list(self, *, branch: str | None = None, limit: int | None = None) -> tuple[Commit, ...]:
         """A branch's commits through first parents, newest first.
 
+        Commits of branches that the actor may not read are left out: a branch begins with the
+        history of the one that it was created from.
+
         Args:
             branch: When None, up to the commit that the handle reads.
 
@@ -51,7 +54,7 @@ class Commits:
             raise InvalidParameterError(message, name="limit")
         place = self._graph.snapshot(branch=branch)
         walk = lineage.first_parents(place.head.commit_id, self._manifest.history(place).find)
-        return tuple(islice(walk, limit))
+        return tuple(islice(self._visible(walk), limit))
 
     def every(self, *, branch: str | None = None) -> tuple[Commit, ...]:
         """All commits in the history of one branch, or of every branch, merged ones included.
@@ -74,10 +77,14 @@ class Commits:
                 commits |= {commit.commit_id: commit for commit in self._of(BranchName(name))}
         return tuple(sort_newest_first(self._visible(commits.values())))
 
-    def _visible(self, commits: Iterable[Commit]) -> tuple[Commit, ...]:
-        every = tuple(commits)
-        visible = set(self._graph.authority.visible({commit.branch for commit in every}))
-        return tuple(commit for commit in every if commit.branch in visible)
+    def _visible(self, commits: Iterable[Commit]) -> Iterator[Commit]:
+        """Those of the commits that were made on branches that the actor may read."""
+        decisions: dict[BranchName, bool] = {}
+        for commit in commits:
+            if commit.branch not in decisions:
+                decisions[commit.branch] = bool(self._graph.authority.visible([commit.branch]))
+            if decisions[commit.branch]:
+                yield commit
 
     def _of(self, branch: BranchName) -> Iterator[Commit]:
         return self._manifest.history(self._manifest.current(branch)).every()

@@ -29,13 +29,13 @@ class Feed:
     """Reads the feed of one branch.
 
     Attributes:
-        side: Opens the graph at a commit.
+        side: Opens the graph at a commit, for readers of a branch that has it in its history.
         steps: Compares the schemas of a commit and of the one before it, where they differ.
     """
 
     manifest: Manifest
     comparer: Comparer
-    side: Callable[[Commit], Side]
+    side: Callable[[Commit, BranchName], Side]
     catalog: FindCatalog
     steps: SchemaSteps | None = None
 
@@ -73,7 +73,8 @@ class Feed:
             parent = commit.parent or commit.commit_id
             return CommitChanges(commit, GraphDiff(parent, commit.commit_id, ()))
         try:
-            before, after = self.side(find(commit.parent)), self.side(commit)
+            # The commit before it may be of another branch, where this one was created.
+            after, before = (self.side(at, commit.branch) for at in (commit, find(commit.parent)))
             with detect_removal(self.manifest.store, before.snapshot, after.snapshot):
                 diff = compare_graphs(
                     self.catalog, before, after, self.comparer, wanted, steps=self.steps

@@ -49,6 +49,7 @@ from omnigraph.manifest.schemas import Catalogs
 from omnigraph.model.commits import Commit
 from omnigraph.model.identities import TypeIdentity
 from omnigraph.model.ids import CommitId
+from omnigraph.model.names import BranchName
 from omnigraph.schema.arrow import table_schema
 from omnigraph.storage.store import Store
 from omnigraph.streams.options import FeedOptions, FeedType
@@ -228,7 +229,7 @@ class _ChangeReader:
             for table in changes.diff.tables:
                 yield from self._batches(pair, changes, table)
 
-    def _side(self, commit: Commit) -> Side:
+    def _side(self, commit: Commit, _: BranchName) -> Side:
         snapshot = self._manifest.at(commit)
         return Side(snapshot, data_at(self._manifest.store, snapshot))
 

@@ -10,7 +10,13 @@ from typing import Final
 import pytest
 
 import omnigraph
-from omnigraph.errors import IntegrityError, InvalidInputError, NotAllowedError, NotFoundError
+from omnigraph.errors import (
+    FeedGapError,
+    IntegrityError,
+    InvalidInputError,
+    NotAllowedError,
+    NotFoundError,
+)
 from omnigraph.graph import Graph
 from tests.contract.policy.worlds import ABSENT, NO, OK, SCHEMA, outcome
 
@@ -154,6 +160,28 @@ def test_a_commit_of_a_hidden_branch_is_absent_by_its_id(place):
     ):
         with pytest.raises(NotFoundError, match="there is no branch, commit or tag"):
             read()
+
+
+def test_a_branch_does_not_show_the_commits_of_the_hidden_one_that_it_came_from(place):
+    graph = omnigraph.open(place / "world.omni")
+    secret = graph.at(branch="secret/1")
+    secret.mutate('query q() { insert Person { name: "x" } }', message="why they left")
+    opened_up = secret.branches.create("draft/2")
+    own = opened_up.mutate(ADD).commit_id
+    ada = opened(place, "ada")
+
+    shown = ada.commits.list(branch="draft/2")
+    assert [commit.branch for commit in shown] == ["draft/2", "main", "main"]
+    assert ada.commits.list(branch="draft/2", limit=2) == shown[:2]
+    # What the branch itself changed is its readers' business, from where it was created.
+    fork = secret.baseline()
+    [change] = ada.changes(branch="draft/2", after=fork).commits
+    assert change.commit.commit_id == own
+    assert ada.commits.changes(own).counts["Person"].inserted == 1
+    with pytest.raises(FeedGapError) as gap:
+        ada.changes(branch="draft/2", types="Person")
+    assert "secret" not in f"{gap.value} {gap.value.details}"
+    assert outcome(lambda: ada.changes(after="hidden")) == ABSENT
 
 
 def test_the_actor_of_a_write_counts_and_not_that_of_the_handle(place):
