@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 import time
@@ -14,6 +15,7 @@ _RANDOM_BITS: Final = 80
 _STEP_BITS: Final = 64
 _BACKOFF_SECONDS: Final = 0.005
 ULID_LENGTH: Final = 26
+_ULID: Final = re.compile(f"[0-7][{_CROCKFORD}]{{{ULID_LENGTH - 1}}}")
 
 
 class Clock(Protocol):
@@ -100,4 +102,4 @@ def is_ulid(text: str) -> bool:
     >>> is_ulid("01ARZ3NDEKTSV4RRFFQ69G5FAV"), is_ulid("main"), is_ulid("8" * 26)
     (True, False, False)
     """
-    return len(text) == ULID_LENGTH and text[0] <= "7" and all(c in _CROCKFORD for c in text)
+    return _ULID.fullmatch(text) is not None

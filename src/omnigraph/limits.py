@@ -51,6 +51,10 @@ that are not full is logarithmic, too.
 KNOWN_PAGE_ROWS_MAX: Final = 8192
 """Commit rows of pages of lineage that a graph handle keeps in memory."""
 
+KNOWN_COMMITS_MAX: Final = 32_768
+"""Decoded commits of pages that a graph handle keeps, some 25 MB: decoding costs more than reading.
+"""
+
 MIGRATION_ATTEMPTS_MAX: Final = 8
 """Times a format migration reads and tries again because another process was migrating too."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from omnigraph.clock import encode_ulid
 from omnigraph.drawings.histories import history_svg
-from omnigraph.drawings.lanes import Row, lay_out, sort_newest_first
+from omnigraph.drawings.lanes import Row, lay_out
 from omnigraph.drawings.mermaid import schema_mermaid
 from omnigraph.drawings.schemas import schema_svg
 from omnigraph.drawings.terminal import draw_lines, to_ascii
@@ -49,9 +49,12 @@ def history(text: str) -> list[Commit]:
 
 def rows_of(text: str) -> list[Row]:
     commits = history(text)
-    assert sort_newest_first(reversed(commits)) == commits, (
-        "the case lists commits as they are drawn"
-    )
+    places = {each.commit_id: place for place, each in enumerate(commits)}
+    assert all(
+        places.get(parent, len(commits)) > place
+        for place, each in enumerate(commits)
+        for parent in each.parents
+    ), "the case lists commits as they are drawn"
     return lay_out(commits, {each.commit_id: each for each in commits})
 
 

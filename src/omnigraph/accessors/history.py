@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from omnigraph.errors import BranchNotFoundError, InvalidParameterError
+from omnigraph.errors import BranchNotFoundError, CommitNotFoundError, InvalidParameterError
 from omnigraph.manifest import lineage
 from omnigraph.model.arguments import require_number
 from omnigraph.model.commits import Commit, require_commits
@@ -49,33 +49,45 @@ class Commits:
         Raises:
             BranchNotFoundError: the graph has no such branch.
         """
-        if limit is not None and require_number(limit, "limit") < 0:
-            message = f"limit is {limit}, and may not be negative"
-            raise InvalidParameterError(message, name="limit")
+        most = _require_limit(limit)
         place = self._graph.snapshot(branch=branch)
         walk = lineage.first_parents(place.head.commit_id, self._manifest.history(place).find)
-        return tuple(islice(self._visible(walk), limit))
+        return tuple(islice(self._visible(walk), most))
 
-    def every(self, *, branch: str | None = None) -> tuple[Commit, ...]:
-        """All commits in the history of one branch, or of every branch, merged ones included.
+    def every(
+        self, *, branch: str | None = None, after: str | None = None, limit: int | None = None
+    ) -> tuple[Commit, ...]:
+        """The commits in the history of one branch, or of every branch, merged ones included.
 
         Every commit precedes its parents; newer commits are first. Commits of branches that the
         actor may not read are left out, also where they were merged.
 
+        Args:
+            after: Only those that follow this commit in that order.
+            limit: How many at most. The history is read as far as they need.
+
         Raises:
             BranchNotFoundError: the graph has no such branch.
+            CommitNotFoundError: `after` is not among the commits.
         """
-        from omnigraph.drawings.lanes import sort_newest_first
+        most = _require_limit(limit)
+        names = (
+            self._graph.branches.list()
+            if branch is None
+            else (self._graph.snapshot(branch=branch).branch,)
+        )
+        walk = self._visible(self._walk(map(BranchName, names)))
+        return tuple(islice(walk if after is None else _follow(walk, after), most))
 
-        if branch is not None:
-            named = self._graph.snapshot(branch=branch).branch
-            return tuple(sort_newest_first(self._visible(self._of(named))))
-        commits: dict[CommitId, Commit] = {}
-        for name in self._graph.branches.list():
+    def _walk(self, branches: Iterable[BranchName]) -> Iterator[Commit]:
+        """The commits of branches, in the order of `every`."""
+        tips = []
+        for name in branches:
             # A branch that is deleted meanwhile is left out.
             with suppress(BranchNotFoundError):
-                commits |= {commit.commit_id: commit for commit in self._of(BranchName(name))}
-        return tuple(sort_newest_first(self._visible(commits.values())))
+                tips.append(self._manifest.current(name))
+        heads = dict.fromkeys(tip.head.commit_id for tip in tips)
+        return lineage.newest_first(heads, self._manifest.ancestry(*tips).find)
 
     def _visible(self, commits: Iterable[Commit]) -> Iterator[Commit]:
         """Those of the commits that were made on branches that the actor may read."""
@@ -85,9 +97,6 @@ class Commits:
                 decisions[commit.branch] = bool(self._graph.authority.visible([commit.branch]))
             if decisions[commit.branch]:
                 yield commit
-
-    def _of(self, branch: BranchName) -> Iterator[Commit]:
-        return self._manifest.history(self._manifest.current(branch)).every()
 
     def show(self, commit_id: str) -> Commit:
         """One commit, by its id or by a tag.
@@ -123,3 +132,23 @@ class Commits:
         commit = self.show(commit_id)
         find = partial(self._manifest.find, near=commit.branch)
         return self._feed.changes(commit, find).diff
+
+
+def _require_limit(limit: int | None) -> int | None:
+    if limit is not None and require_number(limit, "limit") < 0:
+        message = f"limit is {limit}, and may not be negative"
+        raise InvalidParameterError(message, name="limit")
+    return limit
+
+
+def _follow(walk: Iterator[Commit], after: str) -> Iterator[Commit]:
+    """What follows a commit in a walk.
+
+    Raises:
+        CommitNotFoundError: the walk does not have it.
+    """
+    wanted = CommitId.parse(after)
+    if any(commit.commit_id == wanted for commit in walk):
+        return walk
+    message = f"there is no commit {wanted} in this history"
+    raise CommitNotFoundError(message, hint="begin with the newest commits")

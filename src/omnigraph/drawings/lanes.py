@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -30,33 +29,6 @@ class Row:
     starts: int | None = None
     is_new: bool = False
     continues: bool = True
-
-
-def sort_newest_first(commits: Iterable[Commit]) -> list[Commit]:
-    """The commits of a history, each before its parents, and younger ones first."""
-    by_id = {commit.commit_id: commit for commit in commits}
-    children = dict.fromkeys(by_id, 0)
-    for commit in by_id.values():
-        for parent in commit.parents:
-            if parent in by_id:
-                children[parent] += 1
-    ready = [_age(by_id[commit_id]) for commit_id, count in children.items() if not count]
-    heapq.heapify(ready)
-    commits_in_order = []
-    while ready:
-        commit = by_id[heapq.heappop(ready)[2]]
-        commits_in_order.append(commit)
-        for parent in commit.parents:
-            if parent in by_id:
-                children[parent] -= 1
-                if not children[parent]:
-                    heapq.heappush(ready, _age(by_id[parent]))
-    return commits_in_order
-
-
-def _age(commit: Commit) -> tuple[float, int, CommitId]:
-    """A key that sorts younger commits first; of two with one time, the one with the later id."""
-    return -commit.created_at.timestamp(), -int(commit.commit_id, 36), commit.commit_id
 
 
 def lay_out(commits: Iterable[Commit], known: Mapping[CommitId, Commit]) -> list[Row]:

@@ -129,6 +129,80 @@ def first_parents(head: CommitId, find: Lookup) -> Iterator[Commit]:
         following = commit.parent
 
 
+def newest_first(heads: Iterable[CommitId], find: Lookup) -> Iterator[Commit]:
+    """The commits in the history of some, each before its parents, and younger ones first.
+
+    Commits are found as they are reached. A commit's children have higher generations than itself,
+    so only commits of at least its generation are visited before it is returned.
+
+    Args:
+        find: Returns commits with their generations. What it does not find is left out.
+    """
+    return _OrderedWalk(find).run(heads)
+
+
+class _OrderedWalk:
+    """A walk from heads to the first commit, in the order of `newest_first`."""
+
+    def __init__(self, find: Lookup) -> None:
+        self._find = find
+        self._commits: dict[CommitId, Commit | None] = {}
+        self._children: dict[CommitId, int] = {}
+        self._unvisited: list[tuple[int, CommitId]] = []
+        self._candidates: list[tuple[float, int, CommitId]] = []
+
+    def run(self, heads: Iterable[CommitId]) -> Iterator[Commit]:
+        for head in heads:
+            self._meet(head)
+            self._propose(head)
+        returned: set[CommitId] = set()
+        while self._candidates:
+            *_, commit_id = heapq.heappop(self._candidates)
+            commit = self._commits[commit_id]
+            assert commit is not None, "only commits that were found are proposed"
+            self._visit_from(_generation(commit))
+            if commit_id in returned or self._children[commit_id]:
+                # A child that was visited just now proposes it again, after itself.
+                continue
+            returned.add(commit_id)
+            yield commit
+            for parent in commit.parents:
+                self._children[parent] -= 1
+                if not self._children[parent]:
+                    self._propose(parent)
+
+    def _visit_from(self, generation: int) -> None:
+        """Visit the commits of this generation and above, which counts children of those below."""
+        while self._unvisited and -self._unvisited[0][0] >= generation:
+            commit = self._commits[heapq.heappop(self._unvisited)[1]]
+            assert commit is not None, "only commits that were found are visited"
+            for parent in commit.parents:
+                self._meet(parent)
+                self._children[parent] += 1
+
+    def _meet(self, commit_id: CommitId) -> None:
+        if commit_id in self._commits:
+            return
+        commit = self._commits[commit_id] = _find_or_none(commit_id, self._find)
+        self._children[commit_id] = 0
+        if commit is not None:
+            heapq.heappush(self._unvisited, (-_generation(commit), commit_id))
+
+    def _propose(self, commit_id: CommitId) -> None:
+        if (commit := self._commits[commit_id]) is not None:
+            heapq.heappush(self._candidates, _age(commit))
+
+
+def _age(commit: Commit) -> tuple[float, int, CommitId]:
+    """A key that sorts younger commits first; of two with one time, the one with the later id."""
+    return -commit.created_at.timestamp(), -int(commit.commit_id, 36), commit.commit_id
+
+
+def _generation(commit: Commit) -> int:
+    assert commit.generation is not None, "walks take numbered commits"
+    return commit.generation
+
+
 @dataclass(frozen=True, slots=True)
 class Divergence:
     """Where two histories diverge.
@@ -205,8 +279,7 @@ class _Walk:
     def _meet(self, commit_id: CommitId, reach: _Reach) -> None:
         if commit_id not in self._reach:
             commit = self._commits[commit_id] = _find_or_none(commit_id, self._find)
-            generation = 0 if commit is None else commit.generation
-            assert generation is not None, "walks take numbered commits"
+            generation = 0 if commit is None else _generation(commit)
             heapq.heappush(self._queue, (-generation, commit_id))
         reach |= self._reach.get(commit_id, _Reach(0))
         self._reach[commit_id] = reach

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -18,7 +19,7 @@ from omnigraph.errors import (
     OmnigraphError,
     StorageError,
 )
-from omnigraph.limits import KNOWN_PAGE_ROWS_MAX, MANIFEST_STATES_MAX
+from omnigraph.limits import KNOWN_COMMITS_MAX, KNOWN_PAGE_ROWS_MAX, MANIFEST_STATES_MAX
 from omnigraph.manifest import format as manifest_format
 from omnigraph.manifest import legacy, rows
 from omnigraph.manifest.branches import Branch, Branches
@@ -35,6 +36,8 @@ from omnigraph.storage import filters
 from omnigraph.storage.nearby import near_graph
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Fragment, Table
+
+Page = TypeVar("Page", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class Manifest:
         self._shown: dict[BranchName, tuple[Table, Snapshot]] = {}
         self._left: dict[BranchName, OpenManifest] = {}
         self._known_pages: dict[str, pa.Table] = {}
+        self._known_commits: dict[str, tuple[Commit, ...]] = {}
         self._lock = threading.Lock()
 
     def branches(self) -> tuple[BranchName, ...]:
@@ -309,8 +313,18 @@ class Manifest:
 
     def _pages(self, table: Table) -> Iterator[Sequence[Commit]]:
         for position in reversed(range(1, len(table.fragments()))):
-            page = self.page(table, position)
-            yield rows.decode(page, uri=self.store.root.uri).recent
+            yield self._commits_of(table, position)
+
+    def _commits_of(self, table: Table, position: int) -> tuple[Commit, ...]:
+        """The commits of a page of lineage, decoded once: branches share pages."""
+        file = _file_of(table.fragments()[position])
+        with self._lock:
+            known = self._known_commits.get(file)
+        if known is None:
+            known = rows.decode(self.page(table, position), uri=self.store.root.uri).recent
+            with self._lock:
+                _keep_page(self._known_commits, file, known, rows_max=KNOWN_COMMITS_MAX)
+        return known
 
     def page(self, table: Table, position: int) -> pa.Table:
         """The rows of a page of lineage, by its position; pages in memory are not read."""
@@ -319,19 +333,16 @@ class Manifest:
             known = self._known_pages.get(file)
         if known is None:
             known = table.read(fragments=[position])
-            self._keep_page(file, known)
+            with self._lock:
+                _keep_page(self._known_pages, file, known, rows_max=KNOWN_PAGE_ROWS_MAX)
         return known
 
     def keep_page(self, written: Sequence[Fragment], page: pa.Table) -> None:
         """Cache a page that this process just wrote."""
         if len(written) == 1:
-            self._keep_page(_file_of(written[0]), page)
-
-    def _keep_page(self, file: str, page: pa.Table) -> None:
-        with self._lock:
-            self._known_pages[file] = page
-            while sum(map(len, self._known_pages.values())) > KNOWN_PAGE_ROWS_MAX:
-                del self._known_pages[next(iter(self._known_pages))]
+            file = _file_of(written[0])
+            with self._lock:
+                _keep_page(self._known_pages, file, page, rows_max=KNOWN_PAGE_ROWS_MAX)
 
     def open(
         self, branch: BranchName, *, version: int | None = None, found: Branch | None = None
@@ -513,6 +524,13 @@ def _snapshot(opened: OpenManifest, branch: BranchName, head: Commit) -> Snapsho
             if record.ref == table.address.ref
         },
     )
+
+
+def _keep_page(pages: dict[str, Page], file: str, page: Page, *, rows_max: int) -> None:
+    """Cache a page by its file; the oldest ones make room."""
+    pages[file] = page
+    while sum(map(len, pages.values())) > rows_max:
+        del pages[next(iter(pages))]
 
 
 def _by_id(commits: Iterable[Commit]) -> dict[CommitId, Commit]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 import pytest
 from hypothesis import given
@@ -67,6 +68,43 @@ def best_common(ours: set[CommitId], theirs: set[CommitId], known: History) -> s
     common = ours & theirs
     below = set[CommitId]().union(*(ancestors(each, known) - {each} for each in common))
     return common - below
+
+
+@given(histories(), st.data())
+def test_commits_are_listed_before_their_parents_and_younger_ones_first(
+    known: History, data: st.DataObject
+) -> None:
+    """Clocks of writers disagree, so that a commit may be older than its parent."""
+    minutes = data.draw(st.lists(st.integers(0, 5), min_size=len(known), max_size=len(known)))
+    known = {
+        commit_id: replace(each, created_at=each.created_at + timedelta(minutes=minute))
+        for (commit_id, each), minute in zip(known.items(), minutes, strict=True)
+    }
+    heads = data.draw(st.lists(st.sampled_from(sorted(known)), min_size=1, max_size=3))
+    left = set[CommitId]().union(*(ancestors(each, known) for each in heads))
+    expected = []
+    while left:
+        parents = {parent for each in left for parent in known[each].parents}
+        newest = max(left - parents, key=lambda each: (known[each].created_at, each))
+        expected.append(newest)
+        left.remove(newest)
+
+    walk = lineage.newest_first(heads, known.__getitem__)
+    assert [each.commit_id for each in walk] == expected
+
+
+def test_a_listing_finds_no_more_commits_than_it_needs() -> None:
+    commits = [commit(0), *(commit(each, each - 1) for each in range(1, 1_000))]
+    known = history(*commits, commit(1_000, 990))
+    found: list[CommitId] = []
+
+    def find(commit_id: CommitId) -> Commit:
+        found.append(commit_id)
+        return known[commit_id]
+
+    walk = lineage.newest_first([name(1_000), name(999), name(3)], find)
+    assert [each.commit_id for each in islice(walk, 20)] == [name(1_000 - n) for n in range(20)]
+    assert len(found) < 30
 
 
 @given(histories(), st.data())

@@ -91,11 +91,9 @@ async def history(
     """
 
     def run(_: Cancellation) -> Response:
-        every = call.graph.commits.every(branch=branch)
         after = from_cursor(cursor)
-        places = (place for place, commit in enumerate(every) if commit.commit_id == after)
-        start = 0 if after is None else next(places, len(every) - 1) + 1
-        page = every[start : start + limit]
+        found = call.graph.commits.every(branch=branch, after=after, limit=limit + 1)
+        page = found[:limit]
         gone = call.graph.commits.let_go(page)
         tips, tags = _tips(call.graph), _tags(call.graph)
         shown = [
@@ -106,8 +104,7 @@ async def history(
             }
             for commit in page
         ]
-        more = start + limit < len(every)
-        following = to_cursor(page[-1].commit_id) if page and more else None
+        following = to_cursor(page[-1].commit_id) if len(found) > limit else None
         return answer_json({"commits": shown, "cursor": following})
 
     return await call.read(run)
