@@ -23,7 +23,8 @@ class ServerProcess:
 
     def __init__(self, graph: Path, folder: Path, settings: str = "") -> None:
         self._folder = folder
-        self.port = _free_port()
+        self._reservation = _reserve_port()
+        self.port = int(self._reservation.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}"
         self._config = folder / "server.toml"
         state = folder / "state"
@@ -91,11 +92,20 @@ class ServerProcess:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self.stop() if kind is None else self.kill()
+        try:
+            if self._process is not None and self._process.poll() is None:
+                self.stop() if kind is None else self.kill()
+        finally:
+            self._reservation.close()
 
 
-def _free_port() -> int:
-    with socket.socket() as own:
-        own.bind(("127.0.0.1", 0))
-        return int(own.getsockname()[1])
+def _reserve_port() -> socket.socket:
+    """A socket that keeps a free port for a server, also while that is killed and started again.
+
+    It does not listen, so that the server can. Without it, the system may give the port to another
+    process, which would answer in the server's place, or to a client that connects to itself.
+    """
+    own = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    own.bind(("127.0.0.1", 0))
+    return own

@@ -82,6 +82,17 @@ def translate_errors(action: str, where: str) -> Iterator[None]:
         if str(cause) == _INTERRUPTED:
             raise KeyboardInterrupt from cause
         raise _to_error(action, where, cause) from cause
+    except BaseException as cause:
+        if not _is_panic(cause):
+            raise
+        message = f"{action} {where} failed: {_first_line(cause)}"
+        hint = "this is a bug of Lance or obstore; start the process again, and report it"
+        raise StorageError(message, hint=hint) from cause
+
+
+def _is_panic(cause: BaseException) -> bool:
+    """Whether Rust code panicked, which each library raises as a class of its own."""
+    return type(cause).__name__ == "PanicException" and not isinstance(cause, Exception)
 
 
 def _to_error(action: str, where: str, cause: Exception) -> OmnigraphError:
@@ -124,7 +135,7 @@ def _credentials_for(where: str) -> str:
     return _CREDENTIALS.get(where.partition("://")[0], _AWS)
 
 
-def _first_line(cause: Exception) -> str:
+def _first_line(cause: BaseException) -> str:
     """The cause's text without obstore's debug dump and Lance's classes and source positions."""
     line = str(cause).strip().partition("\n")[0]
     for prefix in _PREFIXES:

@@ -18,7 +18,11 @@ from omnigraph.failpoints import SimulatedCrash
 from omnigraph.storage.translate import translate_errors
 
 
-def translate(cause: Exception) -> OmnigraphError:
+class PanicException(BaseException):  # as each library of Rust code calls its own
+    """A panic, as Python sees it."""
+
+
+def translate(cause: BaseException) -> OmnigraphError:
     with pytest.raises(OmnigraphError) as caught, translate_errors("reading", "/data/t"):
         raise cause
     assert caught.value.__cause__ is cause
@@ -51,6 +55,7 @@ def translate(cause: Exception) -> OmnigraphError:
         (ValueError("anything else"), StorageError, ErrorCode.STORAGE, "try again"),
         (RuntimeError("anything else"), StorageError, ErrorCode.STORAGE, "try again"),
         (OverflowError("negative"), StorageError, ErrorCode.STORAGE, "try again"),
+        (PanicException("called unwrap() on a None"), StorageError, ErrorCode.STORAGE, "report it"),
     ],
     ids=lambda each: None if not isinstance(each, Exception) else str(each)[:20],
 )  # fmt: skip
