@@ -153,9 +153,7 @@ def _mutation(query: ir.MutationQuery) -> Iterator[str]:
             case ir.InsertMatched(type_name, match, values):
                 yield f"insert {type_name} from a match"
                 yield from _indent(_assignments(values, None))
-                for column in match.columns:
-                    yield f"  {column.name} = {_value(column.expression)}"
-                yield from _indent(_indent(_block(match.match)))
+                yield from _matched(match)
             case ir.Update(table, assignments, where):
                 yield f"update {table}"
                 yield from _indent(_assignments(assignments, None))
@@ -163,8 +161,21 @@ def _mutation(query: ir.MutationQuery) -> Iterator[str]:
             case ir.Delete(table, where):
                 yield f"delete {table}"
                 yield from _indent(f"where {_filter(test)}" for test in where)
+            case ir.UpdateMatched(table, match, values):
+                yield f"update {table} by a match"
+                yield from _indent(_assignments(values, None))
+                yield from _matched(match)
+            case ir.DeleteMatched(table, match):
+                yield f"delete {table} by a match"
+                yield from _matched(match)
     yield f"reads {', '.join(sorted(map(str, query.reads))) or 'nothing'}"
     yield f"writes {', '.join(sorted(map(str, query.writes)))}"
+
+
+def _matched(match: ir.ReadQuery) -> Iterator[str]:
+    for column in match.columns:
+        yield f"  {column.name} = {_value(column.expression)}"
+    yield from _indent(_indent(_block(match.match)))
 
 
 def _assignments(

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from omnigraph.engine.protocol import Data, Engine
 from omnigraph.integrity.deltas import POSITION
 from omnigraph.integrity.key_texts import format_keys, key_types
+from omnigraph.mutation.matched import MatchedRows
 from omnigraph.mutation.values import repeat
 from omnigraph.query import ir
-from omnigraph.query.lowering.operands import Given
-from omnigraph.query.lowering.plan import lower
-from omnigraph.relational.plans import Plan
-from omnigraph.schema.catalog import Catalog, SchemaType
+from omnigraph.schema.catalog import SchemaType
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,23 +23,20 @@ class DerivedRows:
         mint: Makes an id for a row that has none.
     """
 
-    catalog: Catalog
-    engine: Engine
-    given: Given
+    matched: MatchedRows
     mint: Callable[[], str]
 
-    def rows(
-        self, statement: ir.InsertMatched, schema: pa.Schema, data: Data, position: int
-    ) -> pa.Table:
+    def rows(self, statement: ir.InsertMatched, schema: pa.Schema, position: int) -> pa.Table:
         """The rows that a statement writes, in the schema of a delta; ids may repeat.
 
         Raises:
             InvalidInputError: a value does not fit its property, or a key is not finite.
             StorageError: a table could not be read.
         """
-        type_ = self.catalog.type_named(statement.type_name)
-        found = self.engine.run(self._plan(statement, type_), data)
-        given = {each.property: self.given.known(each.value).value for each in statement.values}
+        type_ = self.matched.catalog.type_named(statement.type_name)
+        found = self.matched.find(statement.match, type_)
+        known = self.matched.given.known
+        given = {each.property: known(each.value).value for each in statement.values}
         columns: dict[str, pa.ChunkedArray] = {}
         for field in schema:
             if field.name == POSITION:
@@ -54,17 +48,6 @@ class DerivedRows:
         if "id" not in columns:
             columns["id"] = self._ids(type_, columns, len(found))
         return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-    def _plan(self, statement: ir.InsertMatched, type_: SchemaType) -> Plan:
-        plan = lower(statement.match, self.catalog, self.given).plan(self.given)
-        properties = {each.name: each.type for each in type_.properties}
-        columns = tuple(
-            replace(each, type=properties.get(each.name, each.type)) for each in plan.columns
-        )
-        if columns == plan.columns:
-            return plan
-        # A number has to fit the property that it is assigned to, not the type it was computed in.
-        return replace(plan, columns=columns, matching=None, unmatched="it converts numbers")
 
     def _ids(
         self, type_: SchemaType, columns: Mapping[str, pa.ChunkedArray], count: int

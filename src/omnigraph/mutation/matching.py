@@ -114,8 +114,9 @@ class Matcher:
         """
         builder = PlanBuilder()
         relation = builder.give()
-        names = [each.column for one in assignments for each in columns_in(one.value)]
-        scope = {(ir.ROW, name): column(name, _ROW) for name in names}
+        read_columns = [each for one in assignments for each in columns_in(one.value)]
+        names = [each.column for each in read_columns]
+        scope = {(each.variable, each.column): column(each.column, _ROW) for each in read_columns}
         trees = [value_tree(one.value, scope, given, builder.bindings) for one in assignments]
         query = exp.select(named(column(_PLACE, _ROW), "p")).from_(table(relation, _ROW))
         query = query.select(*(named(tree, f"c{at}") for at, tree in enumerate(trees)))
@@ -158,7 +159,11 @@ def _lower(shape: _PredicateShape) -> Template:
     predicate = shape.predicate
     builder = PlanBuilder()
     relation = builder.scan(predicate.type.table_key, predicate.columns())
-    scope = {(ir.ROW, name): column(name, _ROW) for name in predicate.columns()}
+    scope = {
+        (value.variable, value.column): column(value.column, _ROW)
+        for value in chain.from_iterable(map(operands_of, predicate.tests))
+        if isinstance(value, ir.ColumnValue)
+    }
     tests = [
         filter_tree(test, scope, predicate.given, builder.bindings) for test in predicate.tests
     ]

@@ -164,8 +164,9 @@ class Mutation:
 
 
 def _matched(query: ir.MutationQuery) -> frozenset[TableKey]:
-    """The tables whose rows decide what is inserted."""
-    matches = (each.match for each in query.statements if isinstance(each, ir.InsertMatched))
+    """The tables whose rows decide what other rows become."""
+    kinds = ir.InsertMatched | ir.UpdateMatched | ir.DeleteMatched
+    matches = (each.match for each in query.statements if isinstance(each, kinds))
     return frozenset().union(*(match.reads for match in matches))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never, cast
 
@@ -14,8 +14,9 @@ from omnigraph.integrity.deltas import POSITION
 from omnigraph.model.identity import KeyValue, identity_of
 from omnigraph.model.tables import TableKey
 from omnigraph.mutation.derived import DerivedRows
+from omnigraph.mutation.matched import MatchedRows
 from omnigraph.mutation.matching import Matcher, Predicate
-from omnigraph.mutation.pending import PendingChanges
+from omnigraph.mutation.pending import PendingChanges, PendingTable
 from omnigraph.mutation.values import assign, one_row, to_delta
 from omnigraph.query import ir
 from omnigraph.query.lowering.keys import key_types
@@ -61,8 +62,12 @@ class Statements:
                     self._insert_matched(statement, number)
                 case ir.Update():
                     self._update(statement, number)
+                case ir.UpdateMatched():
+                    self._update_matched(statement, number)
                 case ir.Delete():
                     self._delete(statement)
+                case ir.DeleteMatched():
+                    self._delete_matched(statement)
                 case _:
                     assert_never(statement)
 
@@ -84,22 +89,44 @@ class Statements:
     def _insert_matched(self, statement: ir.InsertMatched, number: int) -> None:
         type_ = self.view.catalog.type_named(statement.type_name)
         table = self.pending.table(type_.table_key)
-        derived = DerivedRows(self.view.catalog, self.matcher.engine, self.given, self.mint)
-        rows = derived.rows(statement, table.schema, self.view.data, number)
+        rows = DerivedRows(self._matched(), self.mint).rows(statement, table.schema, number)
         table.put(rows, fresh=statement.is_minted and not type_.key)
 
     def _update(self, statement: ir.Update, number: int) -> None:
         type_ = self.view.catalog.type_of(statement.table)
         table = self.pending.table(statement.table)
         matches = self._match(Predicate.of(type_, statement.where, self.given))
-        columns = [name for name in table.schema.names if name != POSITION]
-        committed = self._read_committed(statement.table, "id", matches.committed, columns)
-        pending = table.rows().filter(pc.is_in(table.rows()["id"], value_set=matches.pending))
+        rows = self._rows(table, matches.committed, matches.pending, number)
         given = [each for each in statement.assignments if isinstance(each, ir.Assignment)]
-        values = {assignment.property: self._value(assignment.value) for assignment in given}
-        rows = pa.concat_tables([to_delta(committed, table.schema, number), pending])
-        rows = self._compute(type_, statement, rows)
-        for vector in embedded_vectors(type_):
+        self._put(table, self._compute(type_, statement, rows), given, number)
+
+    def _update_matched(self, statement: ir.UpdateMatched, number: int) -> None:
+        type_ = self.view.catalog.type_of(statement.table)
+        table = self.pending.table(statement.table)
+        found = self._matched().find(statement.match, type_)
+        ids = found["id"].combine_chunks()
+        pending = ids.filter(pc.is_in(ids, value_set=table.rows()["id"].combine_chunks()))
+        rows = self._rows(table, table.uncovered_ids(ids), pending, number)
+        places = pc.index_in(rows["id"], value_set=ids)
+        computed = {name: found[name] for name in found.column_names if name != "id"}
+        values = {name: column.take(places) for name, column in computed.items()}
+        self._put(table, _with_values(rows, values), statement.values, number)
+
+    def _rows(
+        self, table: PendingTable, committed: pa.Array, pending: pa.Array, number: int
+    ) -> pa.Table:
+        """The rows of these ids as they are before a statement, in the schema of a delta."""
+        columns = [name for name in table.schema.names if name != POSITION]
+        found = self._read_committed(table.type.table_key, "id", committed, columns)
+        changed = table.rows().filter(pc.is_in(table.rows()["id"], value_set=pending))
+        return pa.concat_tables([to_delta(found, table.schema, number), changed])
+
+    def _put(
+        self, table: PendingTable, rows: pa.Table, given: Iterable[ir.Assignment], number: int
+    ) -> None:
+        """Write rows of a statement, with the values that it gives to all of them."""
+        values = {each.property: self._value(each.value) for each in given}
+        for vector in embedded_vectors(table.type):
             rows = mark_unknown(vector, rows)
             if vector.name in values:
                 # Given for the text that the row has after the statement.
@@ -114,12 +141,7 @@ class Statements:
         if not assignments or not len(rows):
             return rows
         view, matcher = self.view, self.matcher
-        found = matcher.compute(type_, assignments, rows, self.given, view.data)
-        for name, values in found.items():
-            place = rows.schema.get_field_index(name)
-            field = rows.schema.field(place)
-            rows = rows.set_column(place, field, values.cast(field.type))
-        return rows
+        return _with_values(rows, matcher.compute(type_, assignments, rows, self.given, view.data))
 
     def _delete(self, statement: ir.Delete) -> None:
         type_ = self.view.catalog.type_of(statement.table)
@@ -128,13 +150,26 @@ class Statements:
         ids = matches.committed
         if not matches.exist:
             ids = self._read_committed(statement.table, "id", ids, ["id"])["id"].combine_chunks()
+        self._delete_rows(type_, ids)
+
+    def _delete_matched(self, statement: ir.DeleteMatched) -> None:
+        type_ = self.view.catalog.type_of(statement.table)
+        found = self._matched().find(statement.match, type_)
+        self._delete_rows(type_, found["id"].combine_chunks())
+
+    def _delete_rows(self, type_: SchemaType, ids: pa.Array) -> None:
+        """Delete rows, and with a node every edge that touches it."""
         if not len(ids):
             return
-        self.pending.table(statement.table).delete(ids)
+        self.pending.table(type_.table_key).delete(ids)
         if isinstance(type_, NodeType):
             for edge, end in incident_edges(self.view.catalog, type_):
                 touching = self._read_committed(edge.table_key, end, ids, ["id"])
                 self.pending.table(edge.table_key).delete(touching["id"].combine_chunks())
+
+    def _matched(self) -> MatchedRows:
+        view = self.view
+        return MatchedRows(view.catalog, self.matcher.engine, self.given, view.data, self.pending)
 
     def _read_committed(
         self, key: TableKey, by: str, values: pa.Array, columns: Sequence[str]
@@ -170,6 +205,15 @@ class _MatchingIds:
     committed: pa.Array
     pending: pa.Array
     exist: bool
+
+
+def _with_values(rows: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.Table:
+    """The rows with other values in these columns, in the order of the rows."""
+    for name, values in columns.items():
+        place = rows.schema.get_field_index(name)
+        field = rows.schema.field(place)
+        rows = rows.set_column(place, field, values.cast(field.type))
+    return rows
 
 
 def incident_edges(catalog: Catalog, node: NodeType) -> Iterator[tuple[EdgeType, str]]:

@@ -5,10 +5,11 @@ Equality ignores spans, and therefore layout and comments.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 
 from omnigraph.lang.source import Span
+from omnigraph.query.functions import AggregateFunction, ValueFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +135,6 @@ class TypeOf:
     span: Span = field(compare=False)
 
 
-class AggregateName(StrEnum):
-    """The functions over many rows."""
-
-    COUNT = "count"
-    SUM = "sum"
-    AVG = "avg"
-    MIN = "min"
-    MAX = "max"
-    COLLECT = "collect"
-
-
 @dataclass(frozen=True, slots=True)
 class Star:
     """The `*` of `count(*)`: each row."""
@@ -156,7 +146,7 @@ class Star:
 class AggregateCall:
     """A call of an aggregate function: `count(distinct $x.p)`, `count(*)`."""
 
-    function: AggregateName
+    function: AggregateFunction
     distinct: bool
     argument: Expression | Star
     span: Span = field(compare=False)
@@ -202,31 +192,11 @@ class Arithmetic:
     span: Span = field(compare=False)
 
 
-class FunctionName(StrEnum):
-    """The functions of values of one row."""
-
-    ABS = "abs"
-    ROUND = "round"
-    FLOOR = "floor"
-    CEIL = "ceil"
-    LENGTH = "length"
-    LOWER = "lower"
-    UPPER = "upper"
-    TRIM = "trim"
-    SUBSTRING = "substring"
-    CONCAT = "concat"
-    REPLACE = "replace"
-    YEAR = "year"
-    MONTH = "month"
-    DAY = "day"
-    COALESCE = "coalesce"
-
-
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
     """A function and its arguments, whose number is not checked yet."""
 
-    function: FunctionName
+    function: ValueFunction
     arguments: tuple[Expression, ...]
     span: Span = field(compare=False)
 
@@ -256,7 +226,7 @@ class Subquery:
         value: What is aggregated; None if matches are counted.
     """
 
-    function: AggregateName
+    function: AggregateFunction
     clauses: tuple[Clause, ...]
     value: Expression | None
     span: Span = field(compare=False)
@@ -550,21 +520,29 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """`update Type set { … } where …`; a bare word in the condition is a property of the row."""
+    """`update Type set { … } where …`, or `update $x: Type …`.
+
+    A bare word in a condition or a value is a property of the row.
+
+    Attributes:
+        row: The variable that the row has in blocks of its conditions and values.
+    """
 
     type: Name
     assignments: tuple[Assignment, ...]
     condition: Condition
     span: Span = field(compare=False)
+    row: Variable | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """`delete Type where …`."""
+    """`delete Type where …`, or `delete $x: Type where …`; as for an update."""
 
     type: Name
     condition: Condition
     span: Span = field(compare=False)
+    row: Variable | None = None
 
 
 Statement = Insert | Update | Delete
@@ -612,3 +590,14 @@ class QueryNode:
     description: str | None
     instruction: str | None
     body: Read | tuple[Statement, ...]
+
+
+def contains(part: object, kinds: tuple[type, ...]) -> bool:
+    """Whether a part of a syntax tree is a node of one of these kinds, or has one in it."""
+    if isinstance(part, kinds):
+        return True
+    if isinstance(part, tuple):
+        return any(contains(each, kinds) for each in part)
+    return is_dataclass(part) and any(
+        contains(getattr(part, member.name), kinds) for member in fields(part)
+    )

@@ -135,8 +135,7 @@ def _negation(syntax: ast.Negation | ast.Existence, scope: Scope) -> ir.Negation
     if not inner.outer:
         word = "not" if isinstance(syntax, ast.Negation) else "exists"
         message = f"this '{word}' uses no variable from outside, so it would keep all rows or none"
-        hint = "use a variable that the clauses around it bind"
-        scope.report.add(QueryCode.NOTHING_BOUND, syntax.span, message, hint)
+        scope.report.add(QueryCode.NOTHING_BOUND, syntax.span, message, scope.outside_hint())
     outer = tuple(sorted(inner.outer))
     negation = ir.Negation(block, outer)
     if isinstance(syntax, ast.Negation):

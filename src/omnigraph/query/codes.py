@@ -53,7 +53,7 @@ class QueryCode(StrEnum):
     )
     WRITTEN_BEFORE = (
         "T26",
-        "A match of a mutation reads committed rows: no earlier statement may write what it reads.",
+        "A search of a mutation finds committed rows: no earlier statement may write what is read.",
     )
     PATH = (
         "T27",

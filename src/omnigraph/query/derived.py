@@ -1,4 +1,4 @@
-"""Derived inserts: type-checks the match whose rows `insert … from match { … }` writes."""
+"""Matches of mutations: the rows that `insert … from match { … }` writes, or a block selects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.query.operands import can_be_sorted
 from omnigraph.query.reads import tables_of
 from omnigraph.query.scope import ENDS, Scope
 from omnigraph.query.several import names_of
-from omnigraph.schema.catalog import EdgeType
+from omnigraph.schema.catalog import EdgeType, NodeType, SchemaType
 
 _ANY: Final = "any row"
 """The column of a match of which only matters whether it has a row; no property has such a name."""
@@ -50,8 +50,10 @@ def matched_rows(
     block: ir.Block,
     parameters: tuple[ir.Parameter, ...],
     scope: Scope,
+    *,
+    distinct: bool,
 ) -> ir.ReadQuery:
-    """The query of the distinct rows of a match: the values that depend on it, by name."""
+    """The query of the rows of a match: the values that depend on it, by name."""
     columns = [
         ir.Column(name, value)
         for name, value in values.items()
@@ -70,9 +72,19 @@ def matched_rows(
         tie_breakers=(),
         limit=None,
         reads=frozenset(tables_of(block, scope.catalog)),
-        is_distinct=True,
+        is_distinct=distinct,
     )
     return replace(query, tie_breakers=query.group_keys)
+
+
+def row_clause(name: str, type_name: ast.Name, type_: SchemaType) -> ast.Clause:
+    """The clause of a match that binds the row of an update or a delete."""
+    variable = ast.Variable(name, type_name.span)
+    if isinstance(type_, NodeType):
+        return ast.Binding(variable, type_name, ())
+    end = ast.Variable("_", type_name.span)
+    word = ast.Name(type_.word, type_name.span)
+    return ast.Traversal(end, variable, word, undirected=False, hops=None, destination=end)
 
 
 def check_distinct(syntax: ast.Insert, match: ir.ReadQuery, scope: Scope) -> None:

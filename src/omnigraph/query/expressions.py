@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Final, assert_never
 
 from omnigraph.model.types import INTEGER_BOUNDS, EnumType, ListType, PropertyType, Scalar
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
+from omnigraph.query.functions import AggregateFunction, ValueFunction
 from omnigraph.query.scope import Scope
 
 _MAGNITUDE_MAX: Final = 10**38 - 1
 """The greatest whole number that both engines compute with exactly."""
+
+_NATIVE_MAX: Final = 2**63 - 1
+"""The greatest whole number that both engines compute with natively."""
+
+_PART_MAGNITUDES: Final = {
+    # No text or list has more characters or items.
+    ValueFunction.LENGTH: 2**40,
+    ValueFunction.YEAR: 9999,
+    ValueFunction.MONTH: 12,
+    ValueFunction.DAY: 31,
+}
+"""How great the parts of values are that are numbers."""
+
+_DAYS_MAX: Final = (date.max - date.min).days
 
 _FLOATABLE_MAX: Final = 2**64
 """Whole numbers up to this one become the nearest float on both engines."""
@@ -20,35 +36,35 @@ _ROWS_MAX: Final = 2**40
 """No sum has more summands."""
 
 _SIGNS: Final = {
-    ast.ArithmeticSign.PLUS: ir.ValueFunction.ADD,
-    ast.ArithmeticSign.MINUS: ir.ValueFunction.SUBTRACT,
-    ast.ArithmeticSign.TIMES: ir.ValueFunction.MULTIPLY,
-    ast.ArithmeticSign.OVER: ir.ValueFunction.DIVIDE,
-    ast.ArithmeticSign.MODULO: ir.ValueFunction.REMAINDER,
+    ast.ArithmeticSign.PLUS: ValueFunction.ADD,
+    ast.ArithmeticSign.MINUS: ValueFunction.SUBTRACT,
+    ast.ArithmeticSign.TIMES: ValueFunction.MULTIPLY,
+    ast.ArithmeticSign.OVER: ValueFunction.DIVIDE,
+    ast.ArithmeticSign.MODULO: ValueFunction.REMAINDER,
 }
 _TAKES: Final = {
-    ast.FunctionName.ABS: "abs(number)",
-    ast.FunctionName.ROUND: "round(float)",
-    ast.FunctionName.FLOOR: "floor(float)",
-    ast.FunctionName.CEIL: "ceil(float)",
-    ast.FunctionName.LENGTH: "length(text), or length(list)",
-    ast.FunctionName.LOWER: "lower(text)",
-    ast.FunctionName.UPPER: "upper(text)",
-    ast.FunctionName.TRIM: "trim(text)",
-    ast.FunctionName.SUBSTRING: "substring(text, first, length), the first character being 1",
-    ast.FunctionName.CONCAT: "concat(text, text, …)",
-    ast.FunctionName.REPLACE: "replace(text, text, by text)",
-    ast.FunctionName.YEAR: "year(date)",
-    ast.FunctionName.MONTH: "month(date)",
-    ast.FunctionName.DAY: "day(date)",
-    ast.FunctionName.COALESCE: "coalesce(value, value, …), all of one type",
+    ValueFunction.ABS: "abs(number)",
+    ValueFunction.ROUND: "round(float)",
+    ValueFunction.FLOOR: "floor(float)",
+    ValueFunction.CEIL: "ceil(float)",
+    ValueFunction.LENGTH: "length(text), or length(list)",
+    ValueFunction.LOWER: "lower(text)",
+    ValueFunction.UPPER: "upper(text)",
+    ValueFunction.TRIM: "trim(text)",
+    ValueFunction.SUBSTRING: "substring(text, first, length), the first character being 1",
+    ValueFunction.CONCAT: "concat(text, text, …)",
+    ValueFunction.REPLACE: "replace(text, text, by text)",
+    ValueFunction.YEAR: "year(date)",
+    ValueFunction.MONTH: "month(date)",
+    ValueFunction.DAY: "day(date)",
+    ValueFunction.COALESCE: "coalesce(value, value, …), all of one type",
 }
 
 _TEXT_COUNTS: Final = {
-    ast.FunctionName.LOWER: 1,
-    ast.FunctionName.UPPER: 1,
-    ast.FunctionName.TRIM: 1,
-    ast.FunctionName.REPLACE: 3,
+    ValueFunction.LOWER: 1,
+    ValueFunction.UPPER: 1,
+    ValueFunction.TRIM: 1,
+    ValueFunction.REPLACE: 3,
 }
 """How many texts make another one."""
 
@@ -66,7 +82,7 @@ def computed(
             sides = [resolve(left, scope), resolve(right, scope)]
             found = [side for side in sides if side is not None]
             value = _arithmetic(syntax, _SIGNS[sign], found, scope) if len(found) == 2 else None
-        case ast.FunctionCall(ast.FunctionName.COALESCE, arguments):
+        case ast.FunctionCall(ValueFunction.COALESCE, arguments):
             value = _coalesce(syntax, arguments, scope, resolve)
         case ast.FunctionCall(_, arguments):
             resolved = [resolve(argument, scope) for argument in arguments]
@@ -85,23 +101,23 @@ def computed(
 
 
 def _arithmetic(
-    syntax: ast.Arithmetic, function: ir.ValueFunction, sides: Sequence[ir.Operand], scope: Scope
+    syntax: ast.Arithmetic, function: ValueFunction, sides: Sequence[ir.Operand], scope: Scope
 ) -> ir.Call | None:
     left, right = sides
     arguments = (left, right)
     nullable = left.nullable or right.nullable
     if _is_number(left.type) and _is_number(right.type):
         are_whole = is_whole(left.type) and is_whole(right.type)
-        if function is ir.ValueFunction.DIVIDE or not are_whole:
-            if function is ir.ValueFunction.REMAINDER:
+        if function is ValueFunction.DIVIDE or not are_whole:
+            if function is ValueFunction.REMAINDER:
                 message = f"% takes whole numbers, not {left.type} and {right.type}"
                 scope.report.add(QueryCode.MISMATCH, syntax.span, message)
                 return None
             if not _can_be_floats(arguments, syntax, scope):
                 return None
-            nullable = nullable or (function is ir.ValueFunction.DIVIDE and not _is_not_zero(right))
+            nullable = nullable or (function is ValueFunction.DIVIDE and not _is_not_zero(right))
             return ir.Call(function, arguments, Scalar.F64, nullable)
-        nullable = nullable or (function is ir.ValueFunction.REMAINDER and not _is_not_zero(right))
+        nullable = nullable or (function is ValueFunction.REMAINDER and not _is_not_zero(right))
         return ir.Call(function, arguments, _whole_type(function, arguments), nullable)
     if (moment := _moment(function, arguments, nullable=nullable)) is not None:
         return moment
@@ -116,16 +132,16 @@ def _arithmetic(
 
 
 def _moment(
-    function: ir.ValueFunction, arguments: tuple[ir.Operand, ir.Operand], *, nullable: bool
+    function: ValueFunction, arguments: tuple[ir.Operand, ir.Operand], *, nullable: bool
 ) -> ir.Call | None:
     """A date or instant some days away, or the days between two; None for any other types."""
-    if function is ir.ValueFunction.ADD and not _is_moment(arguments[0].type):
+    if function is ValueFunction.ADD and not _is_moment(arguments[0].type):
         arguments = arguments[::-1]
     start, other = (each.type for each in arguments)
     if not isinstance(start, Scalar) or not start.is_temporal:
         return None
-    is_difference = function is ir.ValueFunction.SUBTRACT
-    if is_whole(other) and (is_difference or function is ir.ValueFunction.ADD):
+    is_difference = function is ValueFunction.SUBTRACT
+    if is_whole(other) and (is_difference or function is ValueFunction.ADD):
         # Beyond the years 1 to 9999 there is none.
         return ir.Call(function, arguments, start, nullable=True)
     if is_difference and other is start:
@@ -139,21 +155,21 @@ def _call(syntax: ast.FunctionCall, operands: Sequence[ir.Operand], scope: Scope
     nullable = any(each.nullable for each in operands)
     type_: Scalar | None = None
     match function, types:
-        case ast.FunctionName.ABS, [Scalar() as number] if number.is_numeric:
+        case ValueFunction.ABS, [Scalar() as number] if number.is_numeric:
             type_ = number if number in (Scalar.U32, Scalar.U64) else Scalar.I64
             type_ = Scalar.F64 if number.is_float else type_
         case (
-            (ast.FunctionName.ROUND | ast.FunctionName.FLOOR | ast.FunctionName.CEIL),
+            (ValueFunction.ROUND | ValueFunction.FLOOR | ValueFunction.CEIL),
             [Scalar.F32 | Scalar.F64],
         ):
             type_ = Scalar.F64
-        case ast.FunctionName.LENGTH, [text] if _is_text(text) or isinstance(text, ListType):
+        case ValueFunction.LENGTH, [text] if _is_text(text) or isinstance(text, ListType):
             type_ = Scalar.I64
-        case ast.FunctionName.CONCAT, [_, _, *_] if all(map(_is_text, types)):
+        case ValueFunction.CONCAT, [_, _, *_] if all(map(_is_text, types)):
             type_ = Scalar.STRING
         case _, [*_] if len(types) == _TEXT_COUNTS.get(function) and all(map(_is_text, types)):
             type_ = Scalar.STRING
-        case ast.FunctionName.SUBSTRING, [text, *numbers] if _is_text(text) and len(numbers) in (
+        case ValueFunction.SUBSTRING, [text, *numbers] if _is_text(text) and len(numbers) in (
             1,
             2,
         ):
@@ -161,7 +177,7 @@ def _call(syntax: ast.FunctionCall, operands: Sequence[ir.Operand], scope: Scope
             # There is no character before the first, and no text of less than none.
             nullable = nullable or not _are_from(operands[1:], (1, 0))
         case (
-            (ast.FunctionName.YEAR | ast.FunctionName.MONTH | ast.FunctionName.DAY),
+            (ValueFunction.YEAR | ValueFunction.MONTH | ValueFunction.DAY),
             [Scalar.DATE | Scalar.DATETIME],
         ):
             type_ = Scalar.I64
@@ -172,7 +188,7 @@ def _call(syntax: ast.FunctionCall, operands: Sequence[ir.Operand], scope: Scope
         message = f"{function}(…) does not take ({given})"
         scope.report.add(QueryCode.ARGUMENTS, syntax.span, message, f"write {_TAKES[function]}")
         return None
-    return ir.Call(ir.ValueFunction(function), tuple(operands), type_, nullable)
+    return ir.Call(ValueFunction(function), tuple(operands), type_, nullable)
 
 
 def _coalesce(
@@ -188,7 +204,7 @@ def _coalesce(
         scope.report.add(QueryCode.ARGUMENTS, syntax.span, message, hint)
         return None
     nullable = all(value.nullable for value in values)
-    return ir.Call(ir.ValueFunction.COALESCE, values, type_, nullable)
+    return ir.Call(ValueFunction.COALESCE, values, type_, nullable)
 
 
 def _case(syntax: ast.Case, scope: Scope, resolve: Resolve) -> ir.Case | None:
@@ -252,9 +268,9 @@ def _common_type(types: Sequence[PropertyType]) -> Scalar | EnumType | None:
     return Scalar.U64 if {Scalar.U32, Scalar.U64}.issuperset(scalars) else Scalar.I64
 
 
-def _whole_type(function: ir.ValueFunction, arguments: Sequence[ir.Operand]) -> Scalar:
+def _whole_type(function: ValueFunction, arguments: Sequence[ir.Operand]) -> Scalar:
     """U64 where no result is negative, else I64; a result that does not fit cannot be returned."""
-    can_be_less = function is ir.ValueFunction.SUBTRACT or not all(map(_is_unsigned, arguments))
+    can_be_less = function is ValueFunction.SUBTRACT or not all(map(_is_unsigned, arguments))
     has_unsigned = any(each.type in (Scalar.U32, Scalar.U64) for each in arguments)
     return Scalar.I64 if can_be_less or not has_unsigned else Scalar.U64
 
@@ -281,9 +297,9 @@ def _can_be_floats(
 def kept_magnitude(expression: ir.Expression) -> int | None:
     """The magnitude of a value that a stage keeps (`ir.ColumnValue`)."""
     match expression:
-        case ir.Aggregate(ir.AggregateFunction.SUM, argument) if is_whole(expression.type):
+        case ir.Aggregate(AggregateFunction.SUM, argument) if is_whole(expression.type):
             return min(_magnitude(argument) * _ROWS_MAX, _MAGNITUDE_MAX)
-        case ir.Aggregate(ir.AggregateFunction.MIN | ir.AggregateFunction.MAX, argument):
+        case ir.Aggregate(AggregateFunction.MIN | AggregateFunction.MAX, argument):
             return _magnitude(argument) if is_wide(argument) else None
         case ir.ColumnValue() | ir.Call() | ir.Case() | ir.SubqueryValue():
             return _magnitude(expression) if is_wide(expression) else None
@@ -296,6 +312,27 @@ def is_wide(operand: ir.Operand) -> bool:
     if isinstance(operand, ir.ColumnValue):
         return operand.magnitude is not None
     return isinstance(operand, ir.Computed) and is_whole(operand.type)
+
+
+def is_native(call: ir.Call) -> bool:
+    """Whether a whole number is computed in 64 bits: it and its operands are always I64s."""
+    wholes = [each for each in call.arguments if is_whole(each.type)]
+    if call.type is not Scalar.I64 or not all(map(_is_i64, wholes)):
+        return False
+    if call.function is ValueFunction.REMAINDER:
+        # Of the least I64 and -1, neither engine has one.
+        first, second = call.arguments
+        is_safe = isinstance(second, ir.Constant) and second.value != -1
+        return is_safe or _magnitude(first) <= _NATIVE_MAX
+    return _magnitude(call) <= _NATIVE_MAX
+
+
+def _is_i64(operand: ir.Operand) -> bool:
+    """Whether a whole number is always an I64."""
+    if _magnitude(operand) <= _NATIVE_MAX:
+        return True
+    is_stored = isinstance(operand, ir.ColumnValue | ir.ParameterValue) and not is_wide(operand)
+    return is_stored and operand.type is Scalar.I64
 
 
 def _magnitude(operand: ir.Operand) -> int:
@@ -311,18 +348,18 @@ def _magnitude(operand: ir.Operand) -> int:
         case ir.Call(function, arguments, type_) if is_whole(type_):
             sizes = [_magnitude(each) for each in arguments]
             match function:
-                case ir.ValueFunction.ADD | ir.ValueFunction.SUBTRACT if is_whole(
-                    arguments[0].type
-                ):
+                case ValueFunction.ADD | ValueFunction.SUBTRACT if is_whole(arguments[0].type):
                     return sum(sizes)
-                case ir.ValueFunction.MULTIPLY:
+                case ValueFunction.MULTIPLY:
                     return sizes[0] * sizes[1]
-                case ir.ValueFunction.REMAINDER:
-                    return sizes[1]
-                case ir.ValueFunction.ABS | ir.ValueFunction.COALESCE:
+                case ValueFunction.SUBTRACT if arguments[0].type is Scalar.DATE:
+                    return _DAYS_MAX
+                case ValueFunction.REMAINDER:
+                    return min(sizes)
+                case ValueFunction.ABS | ValueFunction.COALESCE:
                     return max(sizes)
                 case _:
-                    return _type_magnitude(Scalar.I64)
+                    return _PART_MAGNITUDES.get(function, _type_magnitude(Scalar.I64))
         case ir.Case(branches, otherwise, type_) if is_whole(type_):
             return max(_magnitude(each) for each in (*(value for _, value in branches), otherwise))
         case _:

@@ -10,6 +10,7 @@ from omnigraph.model.types import ListType, PropertyType, Scalar
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
 from omnigraph.query.expressions import is_wide
+from omnigraph.query.functions import ValueFunction
 from omnigraph.query.literals import compared_items
 from omnigraph.query.operands import are_comparable, has_order, operand
 from omnigraph.query.scope import Scope
@@ -218,7 +219,7 @@ def _has_plain_id(syntax: ast.Comparison, scope: Scope) -> bool:
 def qualified(id_: ir.ColumnValue, type_name: str) -> ir.Call:
     """The id of a variable of one type as that of a variable of several has it."""
     prefix = ir.Constant(f"{type_name}:", Scalar.STRING)
-    return ir.Call(ir.ValueFunction.CONCAT, (prefix, id_), Scalar.STRING, id_.nullable)
+    return ir.Call(ValueFunction.CONCAT, (prefix, id_), Scalar.STRING, id_.nullable)
 
 
 def _are_rows(syntax: ast.Comparison, scope: Scope) -> bool:

@@ -25,6 +25,7 @@ from omnigraph.choices import Analyzer, Metric, TableKind
 from omnigraph.model.names import TypeName
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import ObjectMember, PropertyType, Scalar, StructType
+from omnigraph.query.functions import AggregateFunction, ValueFunction
 from omnigraph.relational.searches import TextTest
 from omnigraph.schema.embeds import EmbeddedVector
 
@@ -46,8 +47,8 @@ TYPE: Final = "type()"
 """Columns of a variable of several types, which no property has the name of: the id of its row,
 and the name of its type. Ids are unique within a type, so its `id` is `Type:id`."""
 
-ROW: Final = "_"
-"""The variable of a mutation's predicate: the row it tests. No query can bind this name."""
+ROW: Final = "the row"
+"""The variable of the row that a mutation tests, unless the query names it. None can be so."""
 
 KEPT: Final = "with()"
 """The variable whose columns are the values that a stage kept. No query can bind this name."""
@@ -79,7 +80,7 @@ class ColumnValue:
     A bare variable in the text is the value of the column `id`.
 
     Attributes:
-        variable: The name without `$`; `ROW` in a mutation.
+        variable: The name without `$`; `ROW` in a mutation, if its row has none.
         column: A property, or `id`; for an edge also `src` and `dst`, which are ids of nodes. Of
             a variable of several types, a property that all of them share, or one of the columns
             `LOCAL_ID` and `TYPE`. Of `KEPT`, the name of a column of the stage before.
@@ -137,47 +138,6 @@ class Now:
         return False
 
 
-class ValueFunction(StrEnum):
-    """A function of the values of one row; null if one of them is, unless it says otherwise.
-
-    Whole numbers are computed without a bound, so that comparing and sorting by them is exact; one
-    that is returned or assigned has to fit its type. Floats are those of IEEE 754, 64 bits.
-
-    ADD, SUBTRACT, MULTIPLY: Of numbers; if one is a float, of the nearest floats. ADD and SUBTRACT
-    also of a Date or DateTime and a number of days, of 24 hours each, null beyond the years 1 to
-    9999; SUBTRACT of two Dates is the number of days between them, and of two DateTimes their
-    microseconds as a float, divided by those of a day. DIVIDE: Of the nearest floats; null by zero.
-    REMAINDER: Of whole numbers, with the sign of the first; null by zero. ROUND: To the nearest
-    whole number, half away from zero. FLOOR, CEIL: Downwards and upwards. LENGTH: In characters, or
-    items of a list. LOWER, UPPER: Each character that has a counterpart of one character, whatever
-    is beside it. TRIM: Without spaces, tabs and line ends around it. SUBSTRING: From a character
-    on, the first being 1, and so many; null before the first, or for a negative number. REPLACE:
-    Every occurrence; of no text, none. YEAR, MONTH, DAY: Of a date, or of an instant in UTC.
-    COALESCE: The first not null.
-    """
-
-    ADD = "+"
-    SUBTRACT = "-"
-    MULTIPLY = "*"
-    DIVIDE = "/"
-    REMAINDER = "%"
-    ABS = "abs"
-    ROUND = "round"
-    FLOOR = "floor"
-    CEIL = "ceil"
-    LENGTH = "length"
-    LOWER = "lower"
-    UPPER = "upper"
-    TRIM = "trim"
-    SUBSTRING = "substring"
-    CONCAT = "concat"
-    REPLACE = "replace"
-    YEAR = "year"
-    MONTH = "month"
-    DAY = "day"
-    COALESCE = "coalesce"
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """A function of values of one row."""
@@ -232,23 +192,6 @@ Operand = ColumnValue | ParameterValue | Constant | Now | Computed
 
 GivenValue = ParameterValue | Constant | Now
 """A value that is known before any row is read."""
-
-
-class AggregateFunction(StrEnum):
-    """A function over the non-null values of a group.
-
-    COUNT is their number, an I64. The others are null for no values. SUM is I64, U64 or F64, as its
-    argument is signed, unsigned or a float; a sum that does not fit is an error, never a wrong
-    number. AVG is F64. MIN and MAX have the type of their argument. COLLECT is the list of them,
-    ascending, and of no values an empty one; of an enum, a list of texts.
-    """
-
-    COUNT = "count"
-    SUM = "sum"
-    AVG = "avg"
-    MIN = "min"
-    MAX = "max"
-    COLLECT = "collect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -853,7 +796,7 @@ class ComputedAssignment:
     and any float to a float: it becomes the nearest, and a whole number has to fit.
 
     Attributes:
-        value: A column of `ROW`, or computed from its columns.
+        value: A column of the row, or computed from its columns.
     """
 
     property: str
@@ -901,7 +844,7 @@ class InsertMatched:
 
     Attributes:
         match: Grouped, with a column for each value that depends on the match, by the name of a
-            column of the type's table: a property, `id`, `src` or `dst`. It reads committed rows.
+            column of the type's table: a property, `id`, `src` or `dst`.
         values: The same for all rows: by the names of the other properties, and perhaps of `id`,
             `src` and `dst`. Without any `id`, it is that of the key, or minted.
     """
@@ -918,7 +861,7 @@ class InsertMatched:
 
 
 RowTest = Filter
-"""A condition on a row of a mutation: its columns are those of `ROW`. It has no TextMatch."""
+"""A condition on a row of a mutation: all columns are of that row. It has no TextMatch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -941,7 +884,42 @@ class Delete:
     where: tuple[RowTest, ...]
 
 
-Statement = InsertNode | InsertEdge | InsertMatched | Update | Delete
+@dataclass(frozen=True, slots=True)
+class UpdateMatched:
+    """Set properties of every row that a match finds: other rows decide about them.
+
+    Attributes:
+        match: Has each row once: its `id`, and the values that depend on it, by property. The
+            types of values are as for a `ComputedAssignment`.
+        values: The same for all rows.
+    """
+
+    table: TableKey
+    match: ReadQuery
+    values: tuple[Assignment, ...]
+
+    @property
+    def properties(self) -> tuple[str, ...]:
+        """The properties that are set."""
+        computed = (column.name for column in self.match.columns if column.name != "id")
+        return (*computed, *(each.property for each in self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteMatched:
+    """Delete every row that a match finds, as `Delete` would.
+
+    Attributes:
+        match: Has each row once: its `id`.
+    """
+
+    table: TableKey
+    match: ReadQuery
+
+
+Statement = (
+    InsertNode | InsertEdge | InsertMatched | Update | UpdateMatched | Delete | DeleteMatched
+)
 
 
 @dataclass(frozen=True, slots=True)

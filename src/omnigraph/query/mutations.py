@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -10,8 +10,15 @@ from omnigraph.model.names import TypeName
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import INTEGER_BOUNDS, EnumType, PropertyType, Scalar
 from omnigraph.query import ast, ir
+from omnigraph.query.blocks import resolve_block
 from omnigraph.query.codes import QueryCode
-from omnigraph.query.derived import check_distinct, check_ends, matched_rows, resolve_match
+from omnigraph.query.derived import (
+    check_distinct,
+    check_ends,
+    matched_rows,
+    resolve_match,
+    row_clause,
+)
 from omnigraph.query.filters import conditions
 from omnigraph.query.literals import assigned_constant
 from omnigraph.query.operands import operand
@@ -30,7 +37,7 @@ def resolve_mutation(
     for syntax in statements:
         statement = _statement(syntax, parameters, scope)
         if isinstance(statement, ir.InsertMatched):
-            _check_reads_committed(syntax, statement, resolved, scope)
+            _check_searches_committed(syntax, statement, resolved, scope)
         if statement is not None:
             resolved.append(statement)
     return ir.MutationQuery(
@@ -46,17 +53,19 @@ def resolve_mutation(
     )
 
 
-def _check_reads_committed(
+def _check_searches_committed(
     syntax: ast.Statement,
     statement: ir.InsertMatched,
     earlier: Iterable[ir.Statement],
     scope: Scope,
 ) -> None:
+    """Refuse a search where something that the match reads is pending: indexes do not have it."""
     written = {key for each in earlier for key in _writes(each, scope.catalog)}
-    if names := sorted(key.type_name for key in written & statement.match.reads):
-        message = f"the match reads {', '.join(names)}, which an earlier statement writes"
-        hint = "split it in two queries: the match sees what is committed"
-        scope.report.add(QueryCode.WRITTEN_BEFORE, syntax.span, message, hint)
+    names = sorted(key.type_name for key in written & statement.match.reads)
+    if names and ast.contains(syntax, (ast.SearchCall,)):
+        message = f"the match searches, and reads {', '.join(names)}, which an earlier statement"
+        hint = "split it in two queries: a search finds what is committed"
+        scope.report.add(QueryCode.WRITTEN_BEFORE, syntax.span, f"{message} writes", hint)
 
 
 def _statement(
@@ -70,18 +79,75 @@ def _statement(
             return _insert(syntax, type_, scope)
         case ast.Insert():
             return _insert_matched(syntax, type_, parameters, scope)
-        case ast.Update(_, assignments, condition):
-            row_scope = replace(scope, row=type_)
-            values_by_name = _values(assignments, type_, row_scope, frozenset())
-            _check_key_unchanged(values_by_name, type_, scope)
-            updates = tuple(
-                _assignment(name, value) for name, (_, value) in values_by_name.items() if value
-            )
-            return ir.Update(type_.table_key, updates, _tests(condition, type_, scope))
-        case ast.Delete(_, condition):
-            return ir.Delete(type_.table_key, _tests(condition, type_, scope))
+        case ast.Update():
+            return _update(syntax, type_, parameters, scope)
+        case ast.Delete():
+            return _delete(syntax, type_, parameters, scope)
         case _:
             assert_never(syntax)
+
+
+def _update(
+    syntax: ast.Update,
+    type_: SchemaType,
+    parameters: tuple[ir.Parameter, ...],
+    scope: Scope,
+) -> ir.Update | ir.UpdateMatched:
+    row, block = _row_scope(syntax, type_, scope)
+    tests = () if block else tuple(conditions(syntax.condition, row))
+    values_by_name = _values(syntax.assignments, type_, row, frozenset())
+    _check_key_unchanged(values_by_name, type_, scope)
+    updates = tuple(
+        _assignment(name, value) for name, (_, value) in values_by_name.items() if value
+    )
+    if block is None:
+        return ir.Update(type_.table_key, updates, tests)
+    values = {each.property: each.value for each in updates}
+    match = matched_rows(_with_id(values, row), block, parameters, row, distinct=False)
+    given = tuple(each for each in updates if isinstance(each, ir.Assignment))
+    return ir.UpdateMatched(type_.table_key, match, given)
+
+
+def _delete(
+    syntax: ast.Delete,
+    type_: SchemaType,
+    parameters: tuple[ir.Parameter, ...],
+    scope: Scope,
+) -> ir.Delete | ir.DeleteMatched:
+    row, block = _row_scope(syntax, type_, scope)
+    if block is None:
+        return ir.Delete(type_.table_key, tuple(conditions(syntax.condition, row)))
+    match = matched_rows(_with_id({}, row), block, parameters, row, distinct=False)
+    return ir.DeleteMatched(type_.table_key, match)
+
+
+def _row_scope(
+    syntax: ast.Update | ast.Delete, type_: SchemaType, scope: Scope
+) -> tuple[Scope, ir.Block | None]:
+    """The scope of a statement's row, and the match of its condition if other rows decide."""
+    name = ir.ROW if syntax.row is None else syntax.row.name
+    row = replace(scope.inner([syntax.condition]), row=type_, row_variable=name)
+    if syntax.row is not None and (fault := _fault_of_name(syntax.row, scope)):
+        scope.report.add(QueryCode.CONFLICTING_NAME, syntax.row.span, *fault)
+        row.row_variable = ir.ROW
+    elif ast.contains(syntax, (ast.Existence, ast.Subquery)):
+        bound = row_clause(name, syntax.type, type_)
+        return row, resolve_block([bound, syntax.condition], row)
+    else:
+        row.variables[name] = type_
+    return row, None
+
+
+def _fault_of_name(variable: ast.Variable, scope: Scope) -> tuple[str, str] | None:
+    if variable.is_anonymous:
+        return "$_ names nothing", "give the row a name, or leave $_: out"
+    if variable.name in scope.parameters:
+        return f"${variable.name} is a parameter", "give the row another name"
+    return None
+
+
+def _with_id(values: Mapping[str, ir.Operand], row: Scope) -> dict[str, ir.Operand | None]:
+    return {"id": row.id_of(row.row_variable), **values}
 
 
 def _assignment(name: str, value: ir.Operand) -> ir.Assignment | ir.ComputedAssignment:
@@ -127,7 +193,7 @@ def _insert_matched(
     if isinstance(type_, EdgeType):
         check_ends(syntax, type_, matched)
     values = {ENDS.get(name, name): value for name, (_, value) in values_by_name.items()}
-    match = matched_rows(values, block, parameters, matched)
+    match = matched_rows(values, block, parameters, matched, distinct=True)
     check_distinct(syntax, match, matched)
     rest = [
         *_complete(values_by_name, type_.properties),
@@ -288,10 +354,6 @@ def _holds(expected: PropertyType, actual: PropertyType) -> bool:
             return False
 
 
-def _tests(condition: ast.Condition, type_: SchemaType, scope: Scope) -> tuple[ir.RowTest, ...]:
-    return tuple(conditions(condition, replace(scope, row=type_)))
-
-
 def _reads(statement: ir.Statement, catalog: Catalog) -> Iterator[TableKey]:
     match statement:
         case ir.InsertNode():
@@ -305,6 +367,8 @@ def _reads(statement: ir.Statement, catalog: Catalog) -> Iterator[TableKey]:
             type_ = catalog.type_named(type_name)
             for end in (type_.source, type_.target) if isinstance(type_, EdgeType) else ():
                 yield catalog.node_type(end).table_key
+        case ir.UpdateMatched(_, match) | ir.DeleteMatched(_, match):
+            yield from match.reads
         case ir.Update(table) | ir.Delete(table):
             yield table
         case _:
@@ -315,9 +379,9 @@ def _writes(statement: ir.Statement, catalog: Catalog) -> Iterator[TableKey]:
     match statement:
         case ir.InsertNode(type_name) | ir.InsertEdge(type_name) | ir.InsertMatched(type_name):
             yield catalog.type_named(type_name).table_key
-        case ir.Update(table):
+        case ir.Update(table) | ir.UpdateMatched(table):
             yield table
-        case ir.Delete(table):
+        case ir.Delete(table) | ir.DeleteMatched(table):
             yield table
             for edge in catalog.edge_types:
                 if table == catalog.node_type(edge.source).table_key or (

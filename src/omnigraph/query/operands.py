@@ -8,6 +8,7 @@ from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
 from omnigraph.query.expressions import computed
+from omnigraph.query.functions import AggregateFunction, ValueFunction
 from omnigraph.query.literals import compared_constant, standalone_constant
 from omnigraph.query.paths import path_value
 from omnigraph.query.scope import Scope, row_column
@@ -33,15 +34,15 @@ def operand(
         case ast.TypeOf(variable):
             return _type_of(variable, scope)
         case ast.Alias(name) if scope.row is not None:
-            return row_column(scope.row, name, scope.report)
+            return row_column(scope.row, name, scope)
         case ast.Alias(name):
             return scope.kept_value(name)
         case ast.PathCall(function, variable):
             return path_value(function, variable, scope)
-        case ast.FunctionCall(ast.FunctionName.LENGTH, (ast.Variable(name) as variable,)) if (
+        case ast.FunctionCall(ValueFunction.LENGTH, (ast.Variable(name) as variable,)) if (
             scope.path(name) is not None
         ):
-            return path_value(ast.FunctionName.LENGTH, variable, scope)
+            return path_value(ValueFunction.LENGTH, variable, scope)
         case ast.Arithmetic() | ast.FunctionCall() | ast.Case():
             return computed(syntax, scope, operand)
         case ast.Existence() | ast.Subquery():
@@ -128,9 +129,9 @@ def _type_of(variable: ast.Variable, scope: Scope) -> ir.Operand | None:
             return ir.Case(((is_there, constant),), nothing, Scalar.STRING, nullable=True)
 
 
-def _place(function: ast.AggregateName | ast.SearchName) -> str:
+def _place(function: AggregateFunction | ast.SearchName) -> str:
     match function:
-        case ast.AggregateName():
+        case AggregateFunction():
             return "an aggregate stands in return or order, outside any other"
         case ast.SearchName.NEAREST | ast.SearchName.BM25 | ast.SearchName.RRF:
             return "a ranking stands in return or order"

@@ -15,6 +15,7 @@ from omnigraph.lang.grammar import Grammar, lexemes, span_of, unescape
 from omnigraph.lang.source import Source, Span
 from omnigraph.query import ast
 from omnigraph.query.codes import QueryCode
+from omnigraph.query.functions import CALLED, AggregateFunction, ValueFunction
 
 _DIGITS_MAX: Final = 400
 """Every number of a property type is shorter, and Python refuses one that is ten times longer."""
@@ -23,9 +24,9 @@ _FUNCTIONS: Final = (
     "now",
     "type",
     *map(str, ast.MomentKind),
-    *map(str, ast.AggregateName),
+    *map(str, AggregateFunction),
     *map(str, ast.SearchName),
-    *map(str, ast.FunctionName),
+    *map(str, CALLED),
     *map(str, ast.PathFunction),
 )
 
@@ -321,9 +322,9 @@ class _Builder:
 
     def _subquery(self, tree: Tree[Token]) -> ast.Subquery:
         (word,), (inner,), span = _tokens(tree), _trees(tree), span_of(tree)
-        function, clauses = ast.AggregateName(str(word)), list(inner.children)
+        function, clauses = AggregateFunction(str(word)), list(inner.children)
         value = clauses.pop() if _is_value(clauses[-1]) else None
-        if value is None and function is not ast.AggregateName.COUNT:
+        if value is None and function is not AggregateFunction.COUNT:
             hint = f"write it last: {function} {{ …  $x.name }}"
             self._refuse(span, f"this {function} {{ … }} has no value", hint)
         if not clauses:
@@ -404,7 +405,9 @@ class _Builder:
         return ast.Ordering(self._expression(expression), next(iter(directions), None))
 
     def _statement(self, tree: Tree[Token]) -> ast.Statement:
-        type_, *_ = _tokens(tree)
+        tokens = _tokens(tree)
+        type_ = next(token for token in tokens if token.type == "TYPE")
+        row = next((_variable(token) for token in tokens if token.type == "VAR"), None)
         parts = _trees(tree)
         matched = next((part for part in parts if part.data == "clauses"), None)
         is_given = tree.data == "insert" and matched is None
@@ -420,9 +423,10 @@ class _Builder:
                 return ast.Insert(_name(type_), assignments, span_of(tree), clauses)
             case "update":
                 condition = self._condition(tree.children[-1])
-                return ast.Update(_name(type_), assignments, condition, span_of(tree))
+                return ast.Update(_name(type_), assignments, condition, span_of(tree), row)
             case _:
-                return ast.Delete(_name(type_), self._condition(tree.children[-1]), span_of(tree))
+                condition = self._condition(tree.children[-1])
+                return ast.Delete(_name(type_), condition, span_of(tree), row)
 
     def _refuse_mixture(self, statements: Sequence[ast.Statement]) -> None:
         deletes = [isinstance(statement, ast.Delete) for statement in statements]
@@ -545,7 +549,7 @@ class _Builder:
         if getattr(arguments[-1] if arguments else None, "type", "") == "TIMES":
             return self._count_rows(name, span, distinct=distinct)
         values = [self._expression(value) for value in arguments[distinct:]]
-        if distinct and name not in set(ast.AggregateName):
+        if distinct and name not in set(AggregateFunction):
             self._refuse(span, f"distinct has no meaning in {name}()", "it belongs to an aggregate")
         match str(name), values:
             case "now", []:
@@ -554,12 +558,12 @@ class _Builder:
                 return ast.TypeOf(variable, span)
             case ("date" | "datetime") as kind, [ast.Text(text)]:
                 return ast.Moment(ast.MomentKind(kind), text, span)
-            case function, [argument] if function in set(ast.AggregateName):
-                return ast.AggregateCall(ast.AggregateName(function), distinct, argument, span)
+            case function, [argument] if function in set(AggregateFunction):
+                return ast.AggregateCall(AggregateFunction(function), distinct, argument, span)
             case function, _ if function in set(ast.SearchName):
                 return ast.SearchCall(ast.SearchName(function), tuple(values), span)
-            case function, _ if function in set(ast.FunctionName):
-                return ast.FunctionCall(ast.FunctionName(function), tuple(values), span)
+            case function, _ if function in CALLED:
+                return ast.FunctionCall(ValueFunction(function), tuple(values), span)
             case function, [ast.Variable() as path] if function in set(ast.PathFunction):
                 return ast.PathCall(ast.PathFunction(function), path, span)
             case function, _ if function not in _FUNCTIONS:
@@ -581,10 +585,10 @@ class _Builder:
     def _count_rows(
         self, name: Token | Tree[Token], span: Span, *, distinct: bool
     ) -> ast.AggregateCall:
-        if name != ast.AggregateName.COUNT or distinct:
+        if name != AggregateFunction.COUNT or distinct:
             self._refuse(span, "* stands in count(*) only", "name a value")
         return ast.AggregateCall(
-            ast.AggregateName.COUNT, distinct=False, argument=ast.Star(span), span=span
+            AggregateFunction.COUNT, distinct=False, argument=ast.Star(span), span=span
         )
 
     def _text(self, token: Token) -> ast.Text:

@@ -8,6 +8,7 @@ from omnigraph.limits import HOPS_MAX
 from omnigraph.model.types import INTEGER_BOUNDS, ListType, Scalar
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
+from omnigraph.query.functions import ValueFunction
 from omnigraph.query.scope import BoundPath, Scope
 from omnigraph.query.several import together
 from omnigraph.schema.catalog import EdgeType
@@ -75,7 +76,7 @@ def resolve_path(
 
 
 def path_value(
-    function: ast.PathFunction | ast.FunctionName, variable: ast.Variable, scope: Scope
+    function: ast.PathFunction | ValueFunction, variable: ast.Variable, scope: Scope
 ) -> ir.ColumnValue | None:
     """What is read of a path; None if an error was reported."""
     path = scope.path(variable.name)

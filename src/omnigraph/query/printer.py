@@ -277,14 +277,21 @@ def _statements(statements: Iterable[ast.Statement]) -> Iterator[str]:
                     yield last
                 else:
                     yield from _block(f"{last} from match", _clauses(clauses))
-            case ast.Update(type_, assignments, condition):
-                *lines, last = _block(f"update {type_.text} set", map(_assignment, assignments))
+            case ast.Update(_, assignments, condition):
+                *lines, last = _block(
+                    f"update {_row(statement)} set", map(_assignment, assignments)
+                )
                 yield from lines
                 yield f"{last} where {_condition(condition)}"
-            case ast.Delete(type_, condition):
-                yield f"delete {type_.text} where {_condition(condition)}"
+            case ast.Delete(_, condition):
+                yield f"delete {_row(statement)} where {_condition(condition)}"
             case _:
                 assert_never(statement)
+
+
+def _row(statement: ast.Update | ast.Delete) -> str:
+    name = "" if statement.row is None else f"${statement.row.name}: "
+    return f"{name}{statement.type.text}"
 
 
 def _assignment(assignment: ast.Assignment | ast.PropertyMatch) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 from omnigraph.model.types import ListType, Scalar, StructType
 from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
+from omnigraph.query.functions import AggregateFunction
 from omnigraph.query.objects import object_of, properties_of
 from omnigraph.query.operands import can_be_sorted, has_order, operand
 from omnigraph.query.printer import print_expression
@@ -167,7 +168,7 @@ def _aggregate(call: ast.AggregateCall, scope: Scope, *, has_keys: bool) -> ir.A
         argument = operand(call.argument, scope)
     if argument is None:
         return None
-    function = ir.AggregateFunction(call.function)
+    function = AggregateFunction(call.function)
     type_ = argument.type
     result = aggregate_type(function, argument)
     if result is None or (call.distinct and not can_be_sorted(type_)):
@@ -176,27 +177,25 @@ def _aggregate(call: ast.AggregateCall, scope: Scope, *, has_keys: bool) -> ir.A
         scope.report.add(QueryCode.AGGREGATE_ARGUMENT, call.argument.span, message)
         return None
     # Without keys there is one group even of no rows, for which all aggregates but two are null.
-    is_filled = function in (ir.AggregateFunction.COUNT, ir.AggregateFunction.COLLECT)
+    is_filled = function in (AggregateFunction.COUNT, AggregateFunction.COLLECT)
     nullable = not is_filled and (argument.nullable or not has_keys)
     return ir.Aggregate(function, argument, call.distinct, result, nullable)
 
 
-def aggregate_type(
-    function: ir.AggregateFunction, argument: ir.Operand
-) -> Scalar | ListType | None:
+def aggregate_type(function: AggregateFunction, argument: ir.Operand) -> Scalar | ListType | None:
     """The type of an aggregate; None if the function does not accept the argument's type."""
     type_ = argument.type
-    if function is ir.AggregateFunction.COUNT:
+    if function is AggregateFunction.COUNT:
         return Scalar.I64
-    if function is ir.AggregateFunction.COLLECT and can_be_sorted(type_):
+    if function is AggregateFunction.COLLECT and can_be_sorted(type_):
         return ListType(type_ if isinstance(type_, Scalar) else Scalar.STRING)
     if not isinstance(type_, Scalar) or not has_order(type_):
         return None
-    if function in (ir.AggregateFunction.MIN, ir.AggregateFunction.MAX):
+    if function in (AggregateFunction.MIN, AggregateFunction.MAX):
         return type_
     if not type_.is_numeric:
         return None
-    if type_.is_float or function is ir.AggregateFunction.AVG:
+    if type_.is_float or function is AggregateFunction.AVG:
         return Scalar.F64
     return Scalar.U64 if type_ in (Scalar.U32, Scalar.U64) else Scalar.I64
 

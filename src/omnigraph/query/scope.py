@@ -57,6 +57,7 @@ class Scope:
         optional: Those of `variables` that an optional part binds, and that may so be null.
         hidden: Names that only blocks in this one bind, and what those are, for hints.
         row: The type of the row that a mutation tests: bare words are its columns.
+        row_variable: The variable of that row.
         paths: The paths that this block binds, by name.
         values: The values that the stage before kept: bare words are their names.
         dropped: Names that the stage before could have kept, and did not, for hints.
@@ -75,6 +76,7 @@ class Scope:
     optional: set[str] = field(default_factory=set)
     hidden: Mapping[str, str] = field(default_factory=dict)
     row: SchemaType | None = None
+    row_variable: str = ir.ROW
     paths: dict[str, BoundPath] = field(default_factory=dict)
     values: Mapping[str, ir.ColumnValue] = field(default_factory=dict)
     dropped: frozenset[str] = frozenset()
@@ -92,6 +94,7 @@ class Scope:
             enclosing=self,
             hidden=hidden_names(clauses),
             row=self.row,
+            row_variable=self.row_variable,
             condition=self.condition,
             subquery=self.subquery,
         )
@@ -120,6 +123,12 @@ class Scope:
             subquery=self.subquery,
         )
         return outside, outside.inner(clauses)
+
+    def outside_hint(self) -> str:
+        """What to do about a block that uses nothing from around it."""
+        if self.row is not None and self.row_variable == ir.ROW:
+            return f"name the row, $x: {self.row.name}, and use $x"
+        return "use a variable that the clauses around it bind"
 
     def all_variables(self) -> tuple[str, ...]:
         """The variables of this block and of those around it, in the order of their names."""
@@ -365,11 +374,14 @@ def find_edge_type(word: str, catalog: Catalog) -> EdgeType | None:
     )
 
 
-def row_column(type_: SchemaType, name: ast.Name, report: Report) -> ir.ColumnValue | None:
+def row_column(type_: SchemaType, name: ast.Name, scope: Scope) -> ir.ColumnValue | None:
     """A column of the row that a mutation tests; None if an error was reported."""
+    variable = scope.row_variable
+    # The blocks between the word and the row use the row.
+    scope.bound_type(variable)
     if isinstance(type_, EdgeType) and name.text in ENDS:
-        return ir.ColumnValue(ir.ROW, ENDS[name.text], Scalar.STRING, nullable=False)
-    return column(ir.ROW, type_, name, report)
+        return ir.ColumnValue(variable, ENDS[name.text], Scalar.STRING, nullable=False)
+    return column(variable, type_, name, scope.report)
 
 
 def column(

@@ -12,6 +12,7 @@ from omnigraph.query import ast, ir
 from omnigraph.query.codes import QueryCode
 from omnigraph.query.expressions import is_wide, kept_magnitude
 from omnigraph.query.filters import conditions
+from omnigraph.query.functions import AggregateFunction
 from omnigraph.query.results import PlainProjection, resolve_results
 from omnigraph.query.scope import Scope
 from omnigraph.query.several import is_node, names_of
@@ -125,7 +126,7 @@ def _kept_type(
     """The type of a value that is kept; another one, with an error reported, if it cannot be."""
     type_, span = expression.type, projection.expression.span
     match expression:
-        case ir.Aggregate(ir.AggregateFunction.COLLECT, argument) if is_wide(argument):
+        case ir.Aggregate(AggregateFunction.COLLECT, argument) if is_wide(argument):
             message = "a list of computed numbers cannot be kept"
             hint = "collect a property, or collect where the list is returned"
             scope.report.add(QueryCode.STAGE, span, message, hint)

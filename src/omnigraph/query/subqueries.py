@@ -10,6 +10,7 @@ from omnigraph.query import ast, ir
 from omnigraph.query.blocks import resolve_block
 from omnigraph.query.codes import QueryCode
 from omnigraph.query.expressions import can_be_summed, kept_magnitude
+from omnigraph.query.functions import AggregateFunction
 from omnigraph.query.operands import operand
 from omnigraph.query.results import aggregate_type
 from omnigraph.query.scope import Scope
@@ -20,20 +21,13 @@ def resolve_subquery(syntax: ast.Existence | ast.Subquery, scope: Scope) -> ir.S
 
     Equal subqueries of one block are one, so that rows can be sorted by a column that has one.
     """
-    word = "exists" if isinstance(syntax, ast.Existence) else syntax.function
-    if scope.row is not None:
-        message = f"{word} {{ … }} has no place in a mutation's where or set"
-        hint = "a mutation that depends on other rows is: insert … from match { … }"
-        scope.report.add(QueryCode.CALL_PLACE, syntax.span, message, hint)
-        return None
     inner = scope.inner(syntax.clauses)
     block = resolve_block(syntax.clauses, inner)
     subquery: ir.Subquery | None
     if isinstance(syntax, ast.Existence):
         if not inner.outer:
             message = "this 'exists' uses no variable from outside, so it is the same for all rows"
-            hint = "use a variable that the clauses around it bind"
-            scope.report.add(QueryCode.NOTHING_BOUND, syntax.span, message, hint)
+            scope.report.add(QueryCode.NOTHING_BOUND, syntax.span, message, scope.outside_hint())
             return None
         subquery = ir.Subquery("", None, None, block, (), Scalar.BOOL, nullable=False)
     else:
@@ -45,7 +39,7 @@ def resolve_subquery(syntax: ast.Existence | ast.Subquery, scope: Scope) -> ir.S
 
 
 def _aggregate(syntax: ast.Subquery, block: ir.Block, inner: Scope) -> ir.Subquery | None:
-    function = ir.AggregateFunction(syntax.function)
+    function = AggregateFunction(syntax.function)
     if syntax.value is None:
         return ir.Subquery("", function, None, block, (), Scalar.I64, nullable=False)
     argument = operand(syntax.value, inner)
@@ -56,12 +50,12 @@ def _aggregate(syntax: ast.Subquery, block: ir.Block, inner: Scope) -> ir.Subque
         message = f"{function} {{ … }} does not take {argument.type}"
         inner.report.add(QueryCode.AGGREGATE_ARGUMENT, syntax.value.span, message)
         return None
-    if function is ir.AggregateFunction.SUM and not can_be_summed(argument):
+    if function is AggregateFunction.SUM and not can_be_summed(argument):
         message = "the sum may have more than 38 digits"
         hint = "compute with numbers of narrower types, or with floats"
         inner.report.add(QueryCode.NUMBER_RANGE, syntax.value.span, message, hint)
         return None
-    nullable = function is not ir.AggregateFunction.COUNT
+    nullable = function is not AggregateFunction.COUNT
     return ir.Subquery("", function, argument, block, (), type_, nullable)
 
 

@@ -15,7 +15,8 @@ from omnigraph.model.types import (
     Scalar,
     StructType,
 )
-from omnigraph.query.ir import AggregateFunction, Value
+from omnigraph.query.functions import AggregateFunction
+from omnigraph.query.ir import Value
 from omnigraph.testing.equality import sort_key, unsigned_zero
 
 

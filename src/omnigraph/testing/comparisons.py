@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from omnigraph.model.types import Scalar
-from omnigraph.query.ir import Aggregate, AggregateFunction, Expression, ReadQuery, Value
+from omnigraph.query.functions import AggregateFunction
+from omnigraph.query.ir import Aggregate, Expression, ReadQuery, Value
 from omnigraph.testing.aggregates import RoundedFloat
 from omnigraph.testing.equality import are_equal, sort_key
 

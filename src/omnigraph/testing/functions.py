@@ -9,7 +9,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, assert_never
 
 from omnigraph.model.types import PropertyType, Scalar
-from omnigraph.query.ir import Value, ValueFunction
+from omnigraph.query.functions import ValueFunction
+from omnigraph.query.ir import Value
 
 
 def call(function: ValueFunction, arguments: Sequence[Value], type_: PropertyType) -> Value:

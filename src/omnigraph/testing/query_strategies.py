@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from omnigraph.lang.source import Span
 from omnigraph.model.types import BlobType, EnumType, ListType, PropertyType, Scalar, VectorType
 from omnigraph.query import ast
+from omnigraph.query.functions import AggregateFunction, ValueFunction
 from omnigraph.query.operands import are_comparable, can_be_sorted, has_order
 from omnigraph.query.printer import print_expression, print_queries
 from omnigraph.query.several import BoundType, SeveralTypes, is_node, members_of, together
@@ -31,19 +32,19 @@ _ORDER_SIGNS: Final = (ast.Sign.LT, ast.Sign.LE, ast.Sign.GT, ast.Sign.GE)
 _TOO_WIDE: Final = ({Scalar.U64}, {Scalar.U64, Scalar.I64})
 """The types of which products may have more than 38 digits."""
 
-_PARTS: Final = (ast.FunctionName.YEAR, ast.FunctionName.MONTH, ast.FunctionName.DAY)
-_ROUNDING: Final = (ast.FunctionName.ROUND, ast.FunctionName.FLOOR, ast.FunctionName.CEIL)
+_PARTS: Final = (ValueFunction.YEAR, ValueFunction.MONTH, ValueFunction.DAY)
+_ROUNDING: Final = (ValueFunction.ROUND, ValueFunction.FLOOR, ValueFunction.CEIL)
 _TEXT_FUNCTIONS: Final = (
-    ast.FunctionName.LENGTH,
-    ast.FunctionName.LOWER,
-    ast.FunctionName.UPPER,
-    ast.FunctionName.TRIM,
-    ast.FunctionName.SUBSTRING,
-    ast.FunctionName.CONCAT,
-    ast.FunctionName.REPLACE,
+    ValueFunction.LENGTH,
+    ValueFunction.LOWER,
+    ValueFunction.UPPER,
+    ValueFunction.TRIM,
+    ValueFunction.SUBSTRING,
+    ValueFunction.CONCAT,
+    ValueFunction.REPLACE,
 )
 _SORTABLE_AGGREGATES: Final = tuple(
-    each for each in ast.AggregateName if each is not ast.AggregateName.COLLECT
+    each for each in AggregateFunction if each is not AggregateFunction.COLLECT
 )
 _ALIASES: Final = ("n", "total", "order", "limit", "count", "as", "from", "desc", "true_")
 
@@ -602,7 +603,7 @@ class _Query:
 
     def _kept_aggregate(self) -> tuple[ast.Expression, PropertyType]:
         """An aggregate that a stage can keep, and its type; none that rounds."""
-        function = self.choose((*_SORTABLE_AGGREGATES, ast.AggregateName.COLLECT))
+        function = self.choose((*_SORTABLE_AGGREGATES, AggregateFunction.COLLECT))
         options: list[tuple[ast.Expression, PropertyType]] = [
             *((column, type_) for column, type_, _ in _columns(self.scope)),
             *((_word(name), type_) for name, type_ in self.kept.items()),
@@ -610,7 +611,7 @@ class _Query:
         fitting = [option for option in options if _accepts_exactly(function, option[1])]
         if not fitting:
             star = ast.Star(_NOWHERE)
-            count = ast.AggregateName.COUNT
+            count = AggregateFunction.COUNT
             return ast.AggregateCall(count, False, star, _NOWHERE), Scalar.I64  # noqa: FBT003
         argument, type_ = self.choose(fitting)
         distinct = can_be_sorted(type_) and self.chance(30)
@@ -667,7 +668,7 @@ class _Query:
             case Scalar.STRING | EnumType() if choice <= 80:
                 return self._text(column)
             case ListType() if choice <= 80:
-                call = ast.FunctionCall(ast.FunctionName.LENGTH, (column,), _NOWHERE)
+                call = ast.FunctionCall(ValueFunction.LENGTH, (column,), _NOWHERE)
                 return call, Scalar.I64
             case Scalar() | EnumType():
                 return self._choice(column, type_, scope)
@@ -689,12 +690,12 @@ class _Query:
             for column, type_, _ in _columns(inner)
             if (_accepts if is_returned else _accepts_exactly)(function, type_)
         ]
-        if not arguments or (function is ast.AggregateName.COUNT and self.chance(70)):
-            function = ast.AggregateName.COUNT
+        if not arguments or (function is AggregateFunction.COUNT and self.chance(70)):
+            function = AggregateFunction.COUNT
             return ast.Subquery(function, clauses, None, _NOWHERE), Scalar.I64
         argument, type_ = self.choose(arguments)
         value = ast.Subquery(function, clauses, argument, _NOWHERE)
-        is_typed = function in (ast.AggregateName.MIN, ast.AggregateName.MAX)
+        is_typed = function in (AggregateFunction.MIN, AggregateFunction.MAX)
         return value, type_ if is_typed else Scalar.I64
 
     def _inner_block(self, scope: _Scope) -> tuple[tuple[ast.Clause, ...], dict[str, BoundType]]:
@@ -729,7 +730,7 @@ class _Query:
         value: ast.Expression = ast.Arithmetic(column, sign, other, _NOWHERE)
         result = Scalar.I64 if is_whole and sign is not ast.ArithmeticSign.OVER else Scalar.F64
         if self.chance(20):
-            value = ast.FunctionCall(ast.FunctionName.ABS, (value,), _NOWHERE)
+            value = ast.FunctionCall(ValueFunction.ABS, (value,), _NOWHERE)
         if depth < 1 and result is Scalar.F64 and self.chance(30):
             return self._number(value, result, scope, depth + 1)
         return value, result
@@ -751,17 +752,17 @@ class _Query:
         function = self.choose(_TEXT_FUNCTIONS)
         arguments: list[ast.Expression] = [column]
         match function:
-            case ast.FunctionName.SUBSTRING:
+            case ValueFunction.SUBSTRING:
                 numbers = st.sampled_from((-1, 0, 1, 2, 3, 2**40))
                 count = self.choose((1, 2))
                 arguments += [_literal(self.draw(numbers)) for _ in range(count)]
-            case ast.FunctionName.CONCAT:
+            case ValueFunction.CONCAT:
                 arguments.append(_literal(self.draw(values(Scalar.STRING))))
-            case ast.FunctionName.REPLACE:
+            case ValueFunction.REPLACE:
                 arguments += [_literal(self.draw(values(Scalar.STRING))) for _ in range(2)]
             case _:
                 pass
-        is_number = function is ast.FunctionName.LENGTH
+        is_number = function is ValueFunction.LENGTH
         type_ = Scalar.I64 if is_number else Scalar.STRING
         return ast.FunctionCall(function, tuple(arguments), _NOWHERE), type_
 
@@ -778,7 +779,7 @@ class _Query:
             result = Scalar.F64
         condition = self._filter(scope)
         if condition is None or self.chance(40):
-            call = ast.FunctionCall(ast.FunctionName.COALESCE, (column, other), _NOWHERE)
+            call = ast.FunctionCall(ValueFunction.COALESCE, (column, other), _NOWHERE)
             return call, result
         otherwise = self.choose((None, other, ast.Null(_NOWHERE)))
         if otherwise is not other and result is not Scalar.I64:
@@ -843,15 +844,15 @@ class _Query:
         return self._parameter(other, self.draw(values(other)))
 
     def _aggregate(
-        self, functions: Sequence[ast.AggregateName] = tuple(ast.AggregateName)
+        self, functions: Sequence[AggregateFunction] = tuple(AggregateFunction)
     ) -> ast.AggregateCall:
         if self.chance(10):
             star = ast.Star(_NOWHERE)
-            return ast.AggregateCall(ast.AggregateName.COUNT, False, star, _NOWHERE)  # noqa: FBT003
+            return ast.AggregateCall(AggregateFunction.COUNT, False, star, _NOWHERE)  # noqa: FBT003
         function = self.choose(functions)
         columns = [column for column in _columns(self.scope) if _accepts(function, column[1])]
         if not columns:
-            function, columns = ast.AggregateName.COUNT, _columns(self.scope)
+            function, columns = AggregateFunction.COUNT, _columns(self.scope)
         if self.chance(25):
             value, kind = self._computed(self.scope)
             if _accepts(function, kind) and can_be_sorted(kind):
@@ -899,7 +900,7 @@ class _Query:
 def _has_no_order(projection: ast.Projection) -> bool:
     """Whether it is a list or an object."""
     match projection.expression:
-        case ast.AggregateCall(ast.AggregateName.COLLECT) | ast.ObjectOf():
+        case ast.AggregateCall(AggregateFunction.COLLECT) | ast.ObjectOf():
             return True
         case _:
             return False
@@ -938,35 +939,35 @@ def _columns(scope: _Scope) -> list[tuple[ast.PropertyOf, PropertyType, bool]]:
     return columns
 
 
-def _accepts(function: ast.AggregateName, type_: PropertyType) -> bool:
+def _accepts(function: AggregateFunction, type_: PropertyType) -> bool:
     match function:
-        case ast.AggregateName.COUNT:
+        case AggregateFunction.COUNT:
             return True
-        case ast.AggregateName.COLLECT:
+        case AggregateFunction.COLLECT:
             return can_be_sorted(type_)
-        case ast.AggregateName.MIN | ast.AggregateName.MAX:
+        case AggregateFunction.MIN | AggregateFunction.MAX:
             return has_order(type_)
-        case ast.AggregateName.SUM | ast.AggregateName.AVG:
+        case AggregateFunction.SUM | AggregateFunction.AVG:
             return isinstance(type_, Scalar) and type_.is_numeric
 
 
-def _accepts_exactly(function: ast.AggregateName, type_: PropertyType) -> bool:
+def _accepts_exactly(function: AggregateFunction, type_: PropertyType) -> bool:
     """Whether an aggregate of such values is the same in whichever order they are added."""
     is_float = isinstance(type_, Scalar) and type_.is_float
-    if function is ast.AggregateName.AVG or (function is ast.AggregateName.SUM and is_float):
+    if function is AggregateFunction.AVG or (function is AggregateFunction.SUM and is_float):
         return False
-    if function is ast.AggregateName.COLLECT and is_float:
+    if function is AggregateFunction.COLLECT and is_float:
         return False
     return _accepts(function, type_)
 
 
-def _aggregated_type(function: ast.AggregateName, type_: PropertyType) -> PropertyType:
+def _aggregated_type(function: AggregateFunction, type_: PropertyType) -> PropertyType:
     match function:
-        case ast.AggregateName.COUNT:
+        case AggregateFunction.COUNT:
             return Scalar.I64
-        case ast.AggregateName.COLLECT:
+        case AggregateFunction.COLLECT:
             return ListType(type_ if isinstance(type_, Scalar) else Scalar.STRING)
-        case ast.AggregateName.SUM:
+        case AggregateFunction.SUM:
             return Scalar.U64 if type_ in (Scalar.U32, Scalar.U64) else Scalar.I64
         case _:
             return type_
@@ -977,7 +978,7 @@ def _property(variable: str, name: str) -> ast.PropertyOf:
 
 
 def _length(path: str) -> ast.FunctionCall:
-    return ast.FunctionCall(ast.FunctionName.LENGTH, (_variable(path),), _NOWHERE)
+    return ast.FunctionCall(ValueFunction.LENGTH, (_variable(path),), _NOWHERE)
 
 
 def _word(name: str) -> ast.Alias:

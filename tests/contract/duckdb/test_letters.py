@@ -4,7 +4,7 @@ import duckdb
 
 from omnigraph.engine.local.letters import other_cases
 from omnigraph.model.types import Scalar
-from omnigraph.query.ir import ValueFunction
+from omnigraph.query.functions import ValueFunction
 from omnigraph.testing.functions import call
 
 

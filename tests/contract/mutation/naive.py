@@ -60,7 +60,48 @@ class Either:
         return truth if truth is None else truth is not self.negated
 
 
-Test = Condition | Either
+@dataclass(frozen=True)
+class Neighbours:
+    """How many edges lead from a person to others with a number, which may be their own."""
+
+    operator: str
+    value: int
+    numbered: bool
+
+    def text(self) -> str:
+        return f"{counted(self.numbered)} {self.operator} {self.value}"
+
+    def passes(self, row: Row, state: State) -> bool:
+        found = neighbours(row["id"], state, numbered=self.numbered)
+        return found >= self.value if self.operator == ">=" else found == self.value
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Nobody has an edge to this person; or somebody has."""
+
+    negated: bool
+
+    def text(self) -> str:
+        return f"{'not ' * self.negated}exists {{ $_ k $x }}"
+
+    def passes(self, row: Row, state: State) -> bool:
+        is_known = any(edge["dst"] == row["id"] for edge in state["K"].values())
+        return is_known is not self.negated
+
+
+def counted(numbered: bool) -> str:  # noqa: FBT001
+    return f"count {{ $x k $y{'  $y.n is not null' * numbered} }}"
+
+
+def neighbours(id_: str, state: State, *, numbered: bool) -> int:
+    """Pairs, so that parallel edges are one."""
+    ends = {edge["dst"] for edge in state["K"].values() if edge["src"] == id_}
+    known = [end for end in ends if end in state["P"]]
+    return sum(not numbered or state["P"][end]["n"] is not None for end in known)
+
+
+Test = Condition | Either | Neighbours | Alone
 
 
 @dataclass(frozen=True)
@@ -72,6 +113,13 @@ class Plus:
 
     def value(self, row: Row) -> int | None:
         return None if row[self.column] is None else row[self.column] + self.added
+
+
+@dataclass(frozen=True)
+class Degree:
+    """A new value that other rows decide: how many a person is connected with."""
+
+    numbered: bool
 
 
 @dataclass(frozen=True)
@@ -90,7 +138,8 @@ class Update:
     tests: Sequence[Test]
 
     def text(self) -> str:
-        return f"update {self.type} set {{ {assignments(self.values)} }} where {where(self.tests)}"
+        row = f"$x: {self.type}"
+        return f"update {row} set {{ {assignments(self.values)} }} where {where(self.tests)}"
 
 
 @dataclass(frozen=True)
@@ -99,7 +148,7 @@ class Delete:
     tests: Sequence[Test]
 
     def text(self) -> str:
-        return f"delete {self.type} where {where(self.tests)}"
+        return f"delete $x: {self.type} where {where(self.tests)}"
 
 
 @dataclass(frozen=True)
@@ -166,14 +215,15 @@ def carried_out(before: State, statements: Sequence[Statement]) -> Outcome | Non
                     after.state["K"][id_] = row
                     after.written["K"].add(id_)
             case Update(name, values, tests):
-                for id_ in matching(after.state[name], tests):
-                    row = after.state[name][id_]
-                    row.update(
-                        {k: v.value(row) if isinstance(v, Plus) else v for k, v in values.items()}
-                    )
+                found = {
+                    id_: {k: new_value(v, id_, after.state) for k, v in values.items()}
+                    for id_ in matching(name, after.state, tests)
+                }
+                for id_, new in found.items():
+                    after.state[name][id_].update(new)
                     after.written[name].add(id_)
             case Delete(name, tests):
-                for id_ in matching(after.state[name], tests):
+                for id_ in matching(name, after.state, tests):
                     del after.state[name][id_]
                     if name == "P":
                         edges = after.state["K"]
@@ -185,8 +235,29 @@ def carried_out(before: State, statements: Sequence[Statement]) -> Outcome | Non
     return after
 
 
-def matching(rows: dict[str, Row], tests: Sequence[Test]) -> list[str]:
-    return [i for i, row in rows.items() if all(each.passes({"id": i, **row}) for each in tests)]
+def matching(name: str, state: State, tests: Sequence[Test]) -> list[str]:
+    """The rows that pass all tests, before any of them is changed."""
+
+    def passes(test: Test, row: Row) -> bool | None:
+        if isinstance(test, Neighbours | Alone):
+            return test.passes(row, state)
+        return test.passes(row)
+
+    return [
+        id_
+        for id_, row in state[name].items()
+        if all(passes(each, {**row, "id": id_}) for each in tests)
+    ]
+
+
+def new_value(value: Any, id_: str, state: State) -> Any:
+    match value:
+        case Plus():
+            return value.value(state["P"][id_])
+        case Degree(numbered):
+            return neighbours(id_, state, numbered=numbered)
+        case _:
+            return value
 
 
 def where(tests: Sequence[Test]) -> str:
@@ -207,4 +278,6 @@ def literal(value: Any) -> str:
         return "null"
     if isinstance(value, Plus):
         return f"{value.column} + {value.added}"
+    if isinstance(value, Degree):
+        return counted(value.numbered)
     return f'"{value}"' if isinstance(value, str) else str(value)

@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 from omnigraph.integrity.violations import IntegrityError
 from tests.contract.mutation.builders import Mutated, mutated
 from tests.contract.mutation.naive import (
+    Alone,
     Condition,
+    Degree,
     Delete,
     Derive,
     Either,
     Insert,
+    Neighbours,
     Plus,
     State,
     Statement,
@@ -45,23 +48,36 @@ def any_of(column: str, values: st.SearchStrategy[object]) -> st.SearchStrategy[
     )
 
 
-def several(*each: st.SearchStrategy[Condition]) -> st.SearchStrategy[list[Test]]:
+def several(
+    *each: st.SearchStrategy[Condition], others: st.SearchStrategy[Test] | None = None
+) -> st.SearchStrategy[list[Test]]:
     one: st.SearchStrategy[Condition] = st.one_of(each)
     either = st.builds(Either, st.tuples(one, one), st.booleans())
-    return st.lists(st.one_of(one, one, either), min_size=1, max_size=2)
+    any_: st.SearchStrategy[Test] = st.one_of(one, one, either)
+    return st.lists(any_ if others is None else any_ | others, min_size=1, max_size=2)
 
 
 def fixed(column: str, values: st.SearchStrategy[str]) -> st.SearchStrategy[Condition]:
     return st.builds(Condition, st.just(column), st.sampled_from(["=", "=", "!="]), values)
 
 
+other_rows: st.SearchStrategy[Test] = st.one_of(
+    st.builds(Neighbours, st.sampled_from(["=", ">="]), st.integers(0, 2), st.booleans()),
+    st.builds(Alone, st.booleans()),
+)
 of_people = several(
-    fixed("name", names), fixed("id", names), any_of("n", numbers), any_of("t", texts)
+    fixed("name", names),
+    fixed("id", names),
+    any_of("n", numbers),
+    any_of("t", texts),
+    others=other_rows,
 )
 of_edges = several(
     fixed("id", edge_ids), fixed("src", names), fixed("dst", names), any_of("w", numbers)
 )
-computed = st.builds(Plus, st.just("n"), st.sampled_from([1, -1]))
+computed = st.builds(Plus, st.just("n"), st.sampled_from([1, -1])) | st.builds(
+    Degree, st.booleans()
+)
 new_values = st.dictionaries(st.just("n"), numbers | computed, min_size=1) | st.fixed_dictionaries(
     {"n": numbers, "t": texts}
 )
@@ -81,10 +97,8 @@ derived: st.SearchStrategy[Statement] = st.builds(
     st.sampled_from([-1, 1]),
 )
 queries = st.one_of(
-    st.lists(writes, min_size=1, max_size=5),
+    st.lists(st.one_of(writes, writes, derived), min_size=1, max_size=5),
     st.lists(deletes, min_size=1, max_size=3),
-    # A match reads what is committed, so it is first.
-    st.builds(lambda first, rest: [first, *rest], derived, st.lists(writes, max_size=2)),
 )
 
 

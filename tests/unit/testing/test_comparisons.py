@@ -6,7 +6,7 @@ from math import inf, nan
 import pytest
 
 from omnigraph.model.types import Scalar
-from omnigraph.query.ir import AggregateFunction
+from omnigraph.query.functions import AggregateFunction
 from omnigraph.testing.aggregates import RoundedFloat, aggregate
 from omnigraph.testing.comparisons import assert_same_rows
 from tests.support.query_cases.case import answer, ask

@@ -38,7 +38,9 @@ def by_statements(statements: Iterable[ir.Statement], catalog: Catalog) -> Proof
                     matched.add(type_.table_key)
             case ir.Update(table, assignments):
                 assigned.update((table, assignment.property) for assignment in assignments)
-            case ir.Delete():
+            case ir.UpdateMatched(table):
+                assigned.update((table, name) for name in statement.properties)
+            case ir.Delete() | ir.DeleteMatched():
                 deletes = True
             case _:
                 assert_never(statement)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from omnigraph.query import ir
+from omnigraph.query.functions import AggregateFunction
 from omnigraph.query.lowering.operands import columns_in, operands_of
 
 
@@ -142,7 +143,7 @@ def aggregates_of(query: ir.Selection) -> Iterator[ir.Aggregate]:
 def lists_rows(query: ir.Selection) -> bool:
     """Whether a list of the result has an item for each match: weights do not repeat items."""
     return any(
-        each.function is ir.AggregateFunction.COLLECT and not each.distinct
+        each.function is AggregateFunction.COLLECT and not each.distinct
         for each in aggregates_of(query)
     )
 
@@ -159,9 +160,9 @@ def adds_up(aggregate: ir.Aggregate) -> bool:
     """Whether the aggregate of many rows follows from those of their parts, by weights."""
     function = aggregate.function
     return not aggregate.distinct and function not in (
-        ir.AggregateFunction.MIN,
-        ir.AggregateFunction.MAX,
-        ir.AggregateFunction.COLLECT,
+        AggregateFunction.MIN,
+        AggregateFunction.MAX,
+        AggregateFunction.COLLECT,
     )
 
 
@@ -196,9 +197,9 @@ def _sums(query: ir.Selection) -> Iterator[ColumnSum]:
         argument = each.argument
         if not adds_up(each) or not isinstance(argument, ir.ColumnValue):
             continue
-        if each.function is not ir.AggregateFunction.COUNT:
+        if each.function is not AggregateFunction.COUNT:
             sums[ColumnSum(argument, counts=False)] = None
-        if each.function is not ir.AggregateFunction.SUM and argument.nullable:
+        if each.function is not AggregateFunction.SUM and argument.nullable:
             sums[ColumnSum(argument, counts=True)] = None
     yield from sums
 

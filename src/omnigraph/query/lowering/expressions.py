@@ -14,6 +14,8 @@ from sqlglot import exp
 
 from omnigraph.model.types import ListType, PropertyType, Scalar
 from omnigraph.query import ir
+from omnigraph.query.expressions import is_native
+from omnigraph.query.functions import ValueFunction
 from omnigraph.query.lowering.operands import COMPARATORS, Given, Scope
 from omnigraph.relational.expressions import (
     WIDE,
@@ -124,9 +126,8 @@ class _Trees:
             case ir.SubqueryValue(name, type_):
                 return Typed(self._scope[name, ir.VALUE], type_, is_wide=_is_whole(type_))
             case ir.Call():
-                return _CallTree(
-                    operand.type, [*map(self.side, operand.arguments)], self._bindings
-                ).call(operand)
+                sides = [self.side(each) for each in operand.arguments]
+                return _CallTree(operand, sides, self._bindings).typed()
             case ir.Case(branches, otherwise, type_):
                 ifs = [
                     exp.If(this=self.tree(condition), true=self._as(value, type_))
@@ -161,69 +162,71 @@ def _joined(connective: ir.Connective, trees: list[exp.Expr]) -> exp.Expr:
 class _CallTree:
     """The expression of one function call."""
 
-    def __init__(self, type_: PropertyType, sides: list[Side], bindings: Bindings) -> None:
-        self._type, self._sides, self._bindings = type_, sides, bindings
+    def __init__(self, call: ir.Call, sides: list[Side], bindings: Bindings) -> None:
+        self._call, self._sides, self._bindings = call, sides, bindings
+        self._type, self._is_native = call.type, is_native(call)
 
-    def call(self, call: ir.Call) -> Typed:
+    def typed(self) -> Typed:
         """The expression; whole numbers are as wide as they may become."""
-        return Typed(self._tree(call.function), self._type, is_wide=_is_whole(self._type))
+        is_wide = _is_whole(self._type) and not self._is_native
+        return Typed(self._tree(self._call.function), self._type, is_wide=is_wide)
 
-    def _tree(self, function: ir.ValueFunction) -> exp.Expr:
+    @property
+    def _kind(self) -> exp.DataType:
+        """The type that the result is computed in, and its operands if they are numbers."""
+        return sql_type(self._type) if self._is_native else _wide_type(self._type)
+
+    def _tree(self, function: ValueFunction) -> exp.Expr:
         match function:
-            case ir.ValueFunction.ADD | ir.ValueFunction.SUBTRACT if (
-                self._sides[0].type is Scalar.DATE
-            ):
+            case ValueFunction.ADD | ValueFunction.SUBTRACT if self._sides[0].type is Scalar.DATE:
                 return self._days(function)
-            case ir.ValueFunction.ADD | ir.ValueFunction.SUBTRACT if (
+            case ValueFunction.ADD | ValueFunction.SUBTRACT if (
                 self._sides[0].type is Scalar.DATETIME
             ):
                 return self._instants(function)
-            case ir.ValueFunction.ADD | ir.ValueFunction.SUBTRACT | ir.ValueFunction.MULTIPLY:
+            case ValueFunction.ADD | ValueFunction.SUBTRACT | ValueFunction.MULTIPLY:
                 return _ARITHMETIC[function](this=self._number(0), expression=self._number(1))
-            case ir.ValueFunction.DIVIDE:
+            case ValueFunction.DIVIDE:
                 quotient = exp.Div(
                     this=self._number(0), expression=self._number(1), typed=False, safe=False
                 )
                 return self._unless_zero(quotient)
-            case ir.ValueFunction.REMAINDER:
+            case ValueFunction.REMAINDER:
                 return self._unless_zero(exp.Mod(this=self._number(0), expression=self._number(1)))
-            case ir.ValueFunction.ABS:
+            case ValueFunction.ABS:
                 return _function("ABS", self._number(0))
-            case ir.ValueFunction.ROUND:
+            case ValueFunction.ROUND:
                 rounded = _function("ROUND", self._number(0))
                 return without_negative_zero(rounded, Scalar.F64)
-            case ir.ValueFunction.FLOOR | ir.ValueFunction.CEIL:
+            case ValueFunction.FLOOR | ValueFunction.CEIL:
                 return self._towards(function)
-            case ir.ValueFunction.COALESCE:
-                first, *others = (
-                    _converted(side, self._type, self._bindings) for side in self._sides
-                )
+            case ValueFunction.COALESCE:
+                is_number = _is_whole(self._type) or self._type is Scalar.F64
+                values = self._number if is_number else self._plain
+                first, *others = map(values, range(len(self._sides)))
                 return exp.Coalesce(this=first, expressions=others)
-            case ir.ValueFunction.SUBSTRING:
+            case ValueFunction.SUBSTRING:
                 return self._substring()
-            case ir.ValueFunction.TRIM:
+            case ValueFunction.TRIM:
                 spaces = self._bindings.tree(Known(_SPACES, Scalar.STRING))
                 return exp.Trim(this=self._plain(0), expression=spaces, position="BOTH")
-            case ir.ValueFunction.CONCAT:
+            case ValueFunction.CONCAT:
                 tree, *others = (self._plain(place) for place in range(len(self._sides)))
                 for other in others:
                     tree = exp.DPipe(this=tree, expression=other, safe=True)
                 return exp.Paren(this=tree)
-            case ir.ValueFunction.REPLACE:
+            case ValueFunction.REPLACE:
                 return _function("REPLACE", *(self._plain(place) for place in range(3)))
-            case ir.ValueFunction.LOWER:
+            case ValueFunction.LOWER:
                 return exp.Lower(this=self._plain(0))
-            case ir.ValueFunction.UPPER:
+            case ValueFunction.UPPER:
                 return exp.Upper(this=self._plain(0))
-            case ir.ValueFunction.LENGTH if isinstance(self._sides[0].type, ListType):
-                return _wide(exp.ArraySize(this=self._plain(0)))
+            case ValueFunction.LENGTH if isinstance(self._sides[0].type, ListType):
+                return self._cast(exp.ArraySize(this=self._plain(0)))
             case (
-                ir.ValueFunction.LENGTH
-                | ir.ValueFunction.YEAR
-                | ir.ValueFunction.MONTH
-                | ir.ValueFunction.DAY
+                ValueFunction.LENGTH | ValueFunction.YEAR | ValueFunction.MONTH | ValueFunction.DAY
             ):
-                return _wide(_function(function.upper(), self._plain(0)))
+                return self._cast(_function(function.upper(), self._plain(0)))
             case _:
                 assert_never(function)
 
@@ -232,21 +235,24 @@ class _CallTree:
 
     def _number(self, place: int) -> exp.Expr:
         """An operand in the type of the result: one wide enough, or a float."""
-        return exp.Paren(this=_converted(self._sides[place], self._type, self._bindings))
+        return exp.Paren(this=self._cast(self._bindings.tree(self._sides[place])))
+
+    def _cast(self, tree: exp.Expr) -> exp.Expr:
+        return exp.Cast(this=tree, to=self._kind)
 
     def _unless_zero(self, tree: exp.Expr) -> exp.Expr:
         is_zero = exp.EQ(this=self._number(1), expression=exp.Literal.number(0))
-        nothing = exp.Cast(this=exp.Null(), to=_wide_type(self._type))
+        nothing = self._cast(exp.Null())
         return exp.Case(ifs=[exp.If(this=is_zero, true=nothing)], default=tree)
 
-    def _days(self, function: ir.ValueFunction) -> exp.Expr:
+    def _days(self, function: ValueFunction) -> exp.Expr:
         second = self._sides[1]
         if second.type is Scalar.DATE:
-            return _wide(
+            return self._cast(
                 exp.DateDiff(this=self._plain(0), expression=self._plain(1), unit=exp.var("DAY"))
             )
         days = _converted(second, Scalar.I64, self._bindings)
-        if function is ir.ValueFunction.SUBTRACT:
+        if function is ValueFunction.SUBTRACT:
             days = exp.Neg(this=exp.Paren(this=days))
         start = self._plain(0)
         # Beyond these numbers of days no date is left, and engines would overflow.
@@ -260,7 +266,7 @@ class _CallTree:
         moved_date = exp.Cast(this=moved, to=sql_type(Scalar.DATE))
         return exp.Case(ifs=[exp.If(this=fits, true=moved_date)])
 
-    def _instants(self, function: ir.ValueFunction) -> exp.Expr:
+    def _instants(self, function: ValueFunction) -> exp.Expr:
         start = exp.UnixMicros(this=self._plain(0))
         second = self._sides[1]
         if second.type is Scalar.DATETIME:
@@ -288,7 +294,7 @@ class _CallTree:
         )
         return _function("MAKE_TIMESTAMPTZ", few)
 
-    def _towards(self, function: ir.ValueFunction) -> exp.Expr:
+    def _towards(self, function: ValueFunction) -> exp.Expr:
         number = self._number(0)
         # Greater floats are whole already, and Spark has no whole numbers for them.
         has_fraction = exp.LT(
@@ -318,10 +324,10 @@ class _CallTree:
         return exp.Case(ifs=[exp.If(this=exp.and_(*fits), true=tree)])
 
 
-_ARITHMETIC: Final[dict[ir.ValueFunction, type[exp.Binary]]] = {
-    ir.ValueFunction.ADD: exp.Add,
-    ir.ValueFunction.SUBTRACT: exp.Sub,
-    ir.ValueFunction.MULTIPLY: exp.Mul,
+_ARITHMETIC: Final[dict[ValueFunction, type[exp.Binary]]] = {
+    ValueFunction.ADD: exp.Add,
+    ValueFunction.SUBTRACT: exp.Sub,
+    ValueFunction.MULTIPLY: exp.Mul,
 }
 _WHOLE_FLOATS_MIN: Final = 2**52
 _DAY_MICROSECONDS: Final = 86_400_000_000

@@ -11,6 +11,7 @@ from omnigraph.model.names import TypeName
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
+from omnigraph.query.functions import AggregateFunction
 from omnigraph.query.lowering.elimination import (
     ColumnSum,
     adds_up,
@@ -152,7 +153,7 @@ def _sums(query: ir.Selection) -> list[tuple[ColumnSum, Sum]]:
         argument = each.argument
         if not adds_up(each) or not isinstance(argument, ir.ColumnValue):
             continue
-        if each.function is not ir.AggregateFunction.COUNT:
+        if each.function is not AggregateFunction.COUNT:
             wanted[ColumnSum(argument, counts=False)] = None
         # The sum of no values is null, so a sum has to know their number, too.
         if argument.nullable:

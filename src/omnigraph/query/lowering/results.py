@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from omnigraph.query import ir
 from omnigraph.query.expressions import is_wide
+from omnigraph.query.functions import AggregateFunction
 from omnigraph.query.lowering.elimination import ColumnSum, adds_up
 from omnigraph.query.lowering.expressions import value_tree
 from omnigraph.query.lowering.operands import Scope
@@ -124,13 +125,13 @@ class Results:
                 return self._inner(expression)
 
     def _weighted(
-        self, function: ir.AggregateFunction, argument: ir.Operand, weight: exp.Expr
+        self, function: AggregateFunction, argument: ir.Operand, weight: exp.Expr
     ) -> exp.Expr:
         """A count, sum or average where each row stands for as many as its weight says."""
         match function:
-            case ir.AggregateFunction.COUNT:
+            case AggregateFunction.COUNT:
                 return or_zero(self._number_of(argument, weight))
-            case ir.AggregateFunction.SUM:
+            case AggregateFunction.SUM:
                 return self._sum_of(argument, weight)
             case _:
                 total = exp.Cast(
@@ -171,19 +172,19 @@ def _aggregate(aggregate: ir.Aggregate, value: exp.Expr) -> exp.Expr:
         return kind(this=exp.Distinct(expressions=[tree]) if aggregate.distinct else tree)
 
     match aggregate.function:
-        case ir.AggregateFunction.COUNT:
+        case AggregateFunction.COUNT:
             return over(exp.Count, value)
-        case ir.AggregateFunction.MIN:
+        case AggregateFunction.MIN:
             return exp.Min(this=value)
-        case ir.AggregateFunction.MAX:
+        case AggregateFunction.MAX:
             return exp.Max(this=value)
-        case ir.AggregateFunction.SUM:
+        case AggregateFunction.SUM:
             return over(exp.Sum, summand(value, argument, None))
-        case ir.AggregateFunction.AVG:
+        case AggregateFunction.AVG:
             total = over(exp.Sum, summand(value, argument, None))
             total = exp.Cast(this=total, to=exp.DataType.build("DOUBLE"))
             return exp.Div(this=total, expression=over(exp.Count, value), typed=False, safe=False)
-        case ir.AggregateFunction.COLLECT:
+        case AggregateFunction.COLLECT:
             is_value = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
             items = exp.Filter(this=over(exp.ArrayAgg, value), expression=exp.Where(this=is_value))
             nothing = exp.Cast(this=exp.Array(), to=sql_type(aggregate.type))

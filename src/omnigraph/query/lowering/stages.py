@@ -11,6 +11,7 @@ from omnigraph.model.tables import TableKey
 from omnigraph.model.types import ResultType, Scalar, WideType
 from omnigraph.query import ir
 from omnigraph.query.expressions import is_whole, kept_magnitude
+from omnigraph.query.functions import AggregateFunction
 from omnigraph.query.lowering.results import ROWS
 from omnigraph.query.lowering.row_tables import Rows, place_key, places_of
 from omnigraph.query.lowering.state import LoweringState
@@ -111,9 +112,9 @@ def _converted(tree: exp.Expr, expression: ir.Expression) -> exp.Expr:
     if kept_magnitude(expression) is not None:
         return exp.Cast(this=tree, to=exp.DataType.build(WIDE))
     match expression:
-        case ir.Aggregate(ir.AggregateFunction.COUNT):
+        case ir.Aggregate(AggregateFunction.COUNT):
             return exp.Cast(this=tree, to=sql_type(Scalar.I64))
-        case ir.Aggregate(ir.AggregateFunction.SUM | ir.AggregateFunction.AVG):
+        case ir.Aggregate(AggregateFunction.SUM | AggregateFunction.AVG):
             return exp.Cast(this=tree, to=sql_type(Scalar.F64))
         case _:
             return tree

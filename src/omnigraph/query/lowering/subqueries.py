@@ -12,6 +12,7 @@ from omnigraph.model.names import TypeName
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
 from omnigraph.query.expressions import is_whole
+from omnigraph.query.functions import AggregateFunction
 from omnigraph.query.lowering.elimination import ColumnSum
 from omnigraph.query.lowering.optional import stands_alone
 from omnigraph.query.lowering.results import ROWS, Results
@@ -66,7 +67,7 @@ def separate_query(subquery: ir.Subquery, keys: Sequence[Use], catalog: Catalog)
     uses = frozenset([*uses_of_block(subquery.block), *uses_of_argument(subquery)])
     argument, function = subquery.argument, subquery.function
     is_added = argument is None or isinstance(argument, ir.ColumnValue)
-    is_added &= function not in (ir.AggregateFunction.MIN, ir.AggregateFunction.MAX)
+    is_added &= function not in (AggregateFunction.MIN, AggregateFunction.MAX)
     if not subquery.outer or not is_added or not stands_alone(subquery, uses):
         return None
     nodes = [_outer_node(name, subquery.block, catalog) for name in subquery.outer]
@@ -76,7 +77,7 @@ def separate_query(subquery: ir.Subquery, keys: Sequence[Use], catalog: Catalog)
     block = replace(subquery.block, nodes=(*known, *subquery.block.nodes))
     if argument is None:
         # Every row has the id, so that it can be counted like any other column.
-        function = ir.AggregateFunction.COUNT
+        function = AggregateFunction.COUNT
         argument = ir.ColumnValue(known[0].variable, "id", Scalar.STRING, nullable=False)
         type_ = Scalar.I64
     else:
@@ -164,9 +165,9 @@ def _message(inner: Rows, subquery: ir.Subquery) -> exp.Expr | None:
     match subquery.function:
         case None:
             return exp.Not(this=exp.Is(this=weight, expression=exp.Null()))
-        case ir.AggregateFunction.COUNT if argument is None or not argument.nullable:
+        case AggregateFunction.COUNT if argument is None or not argument.nullable:
             return weight
-        case ir.AggregateFunction.SUM if isinstance(argument, ir.ColumnValue):
+        case AggregateFunction.SUM if isinstance(argument, ir.ColumnValue):
             name = inner.carried.get(ColumnSum(argument, counts=False))
             return None if name is None else column(name, _VALUES)
         case _:
@@ -177,7 +178,7 @@ def _or_nothing(subquery: ir.Subquery, value: exp.Expr) -> exp.Expr:
     """The value, or that of no rows; a whole number is as wide as it may become."""
     if subquery.function is None:
         return exp.Coalesce(this=value, expressions=[exp.false()])
-    if subquery.function is ir.AggregateFunction.COUNT:
+    if subquery.function is AggregateFunction.COUNT:
         value = or_zero(value)
     if is_whole(subquery.type):
         return exp.Cast(this=value, to=exp.DataType.build(WIDE))
