@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from omnigraph.integrity.deltas import POSITION
 from omnigraph.integrity.key_texts import format_keys, key_types
-from omnigraph.mutation.matched import MatchedRows
+from omnigraph.mutation.matched import RowFinder
 from omnigraph.mutation.values import repeat
 from omnigraph.query import ir
 from omnigraph.schema.catalog import SchemaType
@@ -23,7 +23,7 @@ class DerivedRows:
         mint: Makes an id for a row that has none.
     """
 
-    matched: MatchedRows
+    matched: RowFinder
     mint: Callable[[], str]
 
     def rows(self, statement: ir.InsertMatched, schema: pa.Schema, position: int) -> pa.Table:

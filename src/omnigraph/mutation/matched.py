@@ -18,7 +18,7 @@ from omnigraph.storage import lookups
 
 
 @dataclass(frozen=True, slots=True)
-class MatchedRows:
+class RowFinder:
     """Finds the rows of matches; each sees the changes of all statements before it."""
 
     catalog: Catalog

@@ -14,7 +14,7 @@ from omnigraph.integrity.deltas import POSITION
 from omnigraph.model.identity import KeyValue, identity_of
 from omnigraph.model.tables import TableKey
 from omnigraph.mutation.derived import DerivedRows
-from omnigraph.mutation.matched import MatchedRows
+from omnigraph.mutation.matched import RowFinder
 from omnigraph.mutation.matching import Matcher, Predicate
 from omnigraph.mutation.pending import PendingChanges, PendingTable
 from omnigraph.mutation.values import assign, one_row, to_delta
@@ -167,9 +167,9 @@ class Statements:
                 touching = self._read_committed(edge.table_key, end, ids, ["id"])
                 self.pending.table(edge.table_key).delete(touching["id"].combine_chunks())
 
-    def _matched(self) -> MatchedRows:
+    def _matched(self) -> RowFinder:
         view = self.view
-        return MatchedRows(view.catalog, self.matcher.engine, self.given, view.data, self.pending)
+        return RowFinder(view.catalog, self.matcher.engine, self.given, view.data, self.pending)
 
     def _read_committed(
         self, key: TableKey, by: str, values: pa.Array, columns: Sequence[str]
