@@ -606,7 +606,8 @@ EMBEDDED_PARTS_PER_CORE: Final = 2
 if these are more."""
 
 EMBEDDED_HELD_BYTES_MAX: Final = 64 << 20
-"""Vectors that a task on Spark keeps in memory, so that it asks for a text once."""
+"""Vectors that a run of `embed`, and each of its tasks on Spark, keeps in memory for further rows
+with the same texts."""
 
 EMBEDDED_ROWS_HELD_MAX: Final = 1 << 14
 """Rows that a load on Spark gives vectors at once: scratch has files of many more without them."""

@@ -56,18 +56,14 @@ class Embedder:
                 if follow is not None:
                     follow(len(batch))
         found = {key: self._vectors[model, dimension, key] for key in wanted}
-        self._drop_first()
+        if self.bytes_max is not None:
+            self.forget(bytes_kept=self.bytes_max)
         return found
 
-    def forget(self) -> None:
-        """Release the vectors: those that were committed are read from there."""
-        self._vectors.clear()
-
-    def _drop_first(self) -> None:
-        if self.bytes_max is None:
-            return
+    def forget(self, *, bytes_kept: int = 0) -> None:
+        """Release the vectors, which have been used, but for so many bytes that were made last."""
         byte_count = sum(vector.nbytes for vector in self._vectors.values())
-        while byte_count > self.bytes_max:
+        while byte_count > bytes_kept:
             byte_count -= self._vectors.pop(next(iter(self._vectors))).nbytes
 
     def _provider(self, model: str) -> Provider:

@@ -170,10 +170,12 @@ def remote(tmp_path: Path, server: EmbeddingServer, **settings: int) -> Graph:
     return graph
 
 
-def test_a_text_of_many_rows_is_requested_once(tmp_path, server):
+@pytest.mark.usefixtures("small_batches")
+def test_a_text_of_many_rows_and_commits_is_requested_once(tmp_path, server):
     graph = remote(tmp_path, server, batch_size=2)
     load_pending(graph, 20, texts=5)
-    assert graph.embeddings.run().embedded == {"Doc": 20}
+    done = graph.embeddings.run()
+    assert (done.embedded, len(done.commits)) == ({"Doc": 20}, 5)
     assert server.texts == {f"text {n}": 1 for n in range(5)}
 
 

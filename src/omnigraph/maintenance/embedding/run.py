@@ -14,7 +14,11 @@ from omnigraph.clock import Clock
 from omnigraph.embedding.counts import EmbeddingStatus
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.engine.choose import Choice, Measure, by_size
-from omnigraph.limits import EMBED_LOCAL_ROWS_MAX, EMBEDDED_ROWS_PER_COMMIT
+from omnigraph.limits import (
+    EMBED_LOCAL_ROWS_MAX,
+    EMBEDDED_HELD_BYTES_MAX,
+    EMBEDDED_ROWS_PER_COMMIT,
+)
 from omnigraph.maintenance.embedding.fragments import (
     EmbeddedRows,
     FragmentRange,
@@ -51,7 +55,7 @@ class BatchEmbedder(Protocol):
         ...
 
     def forget(self) -> None:
-        """Release the vectors that have been committed."""
+        """Release vectors that have been committed."""
         ...
 
 
@@ -65,7 +69,10 @@ class EmbeddingEngine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalBatches:
-    """Embeds rows in this process. Vectors stay in memory until their commit has landed."""
+    """Embeds rows in this process. Vectors stay in memory until their commit has landed.
+
+    Some stay for longer: rows of several commits may have the same text.
+    """
 
     embedder: Embedder
 
@@ -77,8 +84,8 @@ class LocalBatches:
         return embed_fragments(task, table, parts, self.embedder, rows_max=rows_max)
 
     def forget(self) -> None:
-        """Release the vectors."""
-        self.embedder.forget()
+        """Release the vectors, but for those that were made last."""
+        self.embedder.forget(bytes_kept=EMBEDDED_HELD_BYTES_MAX)
 
 
 @dataclass(slots=True)
