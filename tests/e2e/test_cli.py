@@ -182,7 +182,7 @@ def test_a_mistake_gets_one_clear_message_and_its_exit_code(
     assert said.format(tmp=tmp_path) in " ".join(refused.err.split()), refused.err
 
 
-def test_what_a_schema_was_perhaps_not_meant_to_say_is_told_when_a_graph_is_made(
+def test_what_a_schema_was_perhaps_not_meant_to_say_is_shown_when_it_is_accepted(
     omnigraph: Run, tmp_path: Path
 ) -> None:
     odd = tmp_path / "odd.pg"
@@ -192,6 +192,10 @@ def test_what_a_schema_was_perhaps_not_meant_to_say_is_told_when_a_graph_is_made
     assert "did you mean unique?" in made.err
     told = omnigraph("init", str(tmp_path / "two"), "--schema", str(odd), "--json")
     assert (len(told.json["warnings"]), told.err) == (1, "")
+    odd.write_text(odd.read_text().replace("email", "post"))
+    for command in ("plan", "apply"):
+        changed = omnigraph("schema", command, "--store", str(tmp_path / "one"), "--schema", str(odd))
+        assert "did you mean unique?" in changed.err
 
 
 def test_the_environment_gives_way_to_the_argument(

@@ -50,7 +50,7 @@ def embed(
         if json:
             render.show_json([asdict(one) for one in statuses])
         else:
-            _show_status(statuses)
+            _show_status(statuses, types)
         return
     handle = graphs.open_graph(store, actor=actor)
     with quick_spark(), show_progress(quiet=quiet or json) as progress:
@@ -66,7 +66,7 @@ def embed(
         if json:
             render.show_json(asdict(result))
         else:
-            _show_result(result)
+            _show_result(result, types)
 
 
 def _scope(*, pending: bool, stale: bool, everything: bool, status: bool) -> EmbedScope:
@@ -80,19 +80,20 @@ def _scope(*, pending: bool, stale: bool, everything: bool, status: bool) -> Emb
     return EmbedScope.WAITING
 
 
-def _show_result(result: EmbedResult) -> None:
+def _show_result(result: EmbedResult, types: Sequence[str] | None) -> None:
     if not result.commits:
         render.say(f"nothing waits to be embedded: branch {result.branch} has no new commit")
     else:
         count = render.count_of(len(result.commits), "commit")
         render.say(f"{count} on branch {result.branch}, the last {result.commits[-1]}")
         render.say(f"embedded by the {result.engine} engine, because {result.why}")
-    _show_status(result.status)
+    _show_status(result.status, types)
 
 
-def _show_status(statuses: Sequence[EmbeddingStatus]) -> None:
+def _show_status(statuses: Sequence[EmbeddingStatus], types: Sequence[str] | None) -> None:
     if not statuses:
-        render.say("the schema embeds nothing: no property has @embed")
+        where = f" of {' or '.join(types)}" if types else ""
+        render.say(f"nothing can be embedded: no property{where} has @embed")
         return
     render.show_table(
         ["type", "property", "model", "current", "stale", "pending", "empty"],

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli import graphs, options, render
-from omnigraph.cli.texts import read_text
+from omnigraph.cli.schema_warnings import find_warnings, say_warnings
 
 
 def init(
@@ -31,20 +31,10 @@ def init(
     created = graph.init(place, schema, actor=actor, message=message)
     snapshot = created.snapshot()
     commit_id = snapshot.head.commit_id
-    warnings = _warnings(schema)
     if json:
         types = [str(key) for key in snapshot.pins]
         facts = {"graph": created.uri, "commit_id": commit_id, "types": types}
-        render.show_json({**facts, "warnings": warnings})
+        render.show_json({**facts, "warnings": find_warnings(schema)})
         return
     render.show_facts({"graph": created.uri, "commit": commit_id, "types": len(snapshot.pins)})
-    for warning in warnings:
-        render.say(f"\n{warning}")
-
-
-def _warnings(schema: Path) -> list[str]:
-    """Warnings about a schema that was accepted."""
-    from omnigraph.schema.parser import read_schema
-
-    reading = read_schema(read_text(str(schema)), str(schema))
-    return [diagnostic.render(reading.source) for diagnostic in reading.diagnostics]
+    say_warnings(schema)

@@ -13,6 +13,7 @@ from omnigraph.cli import graphs, options, render
 from omnigraph.cli.commands import purging
 from omnigraph.cli.commits import subject
 from omnigraph.cli.exits import Exit
+from omnigraph.cli.schema_warnings import say_warnings
 from omnigraph.cli.spark import quick_spark
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ def plan_schema(
     handle = graphs.open_graph(store, read_only=True)
     plan = handle.schema.plan(schema, branch=branch, fill=fill, convert=convert)
     _show_plan(plan, json=json)
+    if not json:
+        say_warnings(schema)
     if plan.refusals or plan.errors:
         raise typer.Exit(Exit.INVALID)
 
@@ -183,6 +186,7 @@ def apply_schema(
         render.show_json({**result.to_json(), **facts})
     else:
         _show_result(result, branch or "main")
+        say_warnings(schema)
         if purged is not None:
             purging.show_purge(purged)
     if purged is not None and not purged.is_done:

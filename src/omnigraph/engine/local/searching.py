@@ -21,6 +21,7 @@ from omnigraph.choices import Analyzer
 from omnigraph.engine.budget import Budget
 from omnigraph.engine.local.indexed_texts import IndexedTextSearcher
 from omnigraph.engine.local.indexed_vectors import IndexedVectorSearcher, describe_index
+from omnigraph.engine.local.side_by_side import run_side_by_side
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.search_parts import (
     are_best,
@@ -77,16 +78,28 @@ class Searcher:
     def run(self, plan: Plan, data: Data) -> dict[str, pa.Table]:
         """The rows of each relation of a plan that is a search, but for that of its cut.
 
+        Indexes are read side by side, by one thread each. Tables are scanned one after the other.
+
         Raises:
             StorageError: a table could not be read.
             LimitExceededError: the budget of the data does not suffice.
             CancelledError: the caller cancelled the run.
         """
         ranked_later = None if plan.cut is None else plan.cut.search
-        return {
-            name: self.find(relation, data, properties_read(plan, name, data))
+        relations = {
+            name: relation
             for name, relation in plan.relations.items()
             if isinstance(relation, SearchRows) and name != ranked_later
+        }
+        found = run_side_by_side(
+            [
+                partial(self.find_by_index, relation, data, properties_read(plan, name, data))
+                for name, relation in relations.items()
+            ]
+        )
+        return {
+            name: self._find_by_scan(relation, data) if rows is None else rows
+            for (name, relation), rows in zip(relations.items(), found, strict=True)
         }
 
     def describe(self, plan: Plan, data: Data) -> dict[str, str]:
