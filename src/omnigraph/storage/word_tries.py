@@ -43,6 +43,24 @@ class _Node(NamedTuple):
     ways: tuple[_Way, ...]
 
 
+class _Layout(NamedTuple):
+    """Where the parts of a node with several ways on are: their bytes, targets and what they add.
+
+    Attributes:
+        way_size: The bytes of a target, and `adds_size`, of a number that is added.
+        end_at: Where the node ends, with what the end of a word adds, if one ends there.
+    """
+
+    is_end: bool
+    count: int
+    bytes_at: int
+    way_size: int
+    ways_at: int
+    adds_size: int
+    adds_at: int
+    end_at: int
+
+
 _END: Final = _Node(is_end=True, adds=0, ways=())
 
 
@@ -61,7 +79,6 @@ class WordTrie:
             raise StorageError(message, hint="upgrade omnigraph")
         self._data = data
         self._root = int.from_bytes(data[-_FOOTER + 8 : -_FOOTER + 16], "little")
-        self._nodes: dict[int, _Node] = {}
 
     @property
     def byte_count(self) -> int:
@@ -70,20 +87,25 @@ class WordTrie:
 
     def number(self, word: str) -> int | None:
         """The number of a word; None if there is no such word."""
-        node, total = self._node(self._root), 0
+        address, total = self._root, 0
         for byte in word.encode():
-            way = next((way for way in node.ways if way.byte == byte), None)
+            way = self._find_way(address, byte)
             if way is None:
                 return None
-            node, total = self._node(way.address), total + way.adds
-        return total + node.adds if node.is_end else None
+            address, total = way.address, total + way.adds
+        adds = self._end(address)
+        return None if adds is None else total + adds
 
     def words(self) -> Iterator[tuple[str, int]]:
         """Every word, and its number, in the order of their bytes."""
+        # Many words share their ends.
+        nodes: dict[int, _Node] = {}
         waiting = [(b"", 0, self._root)]
         while waiting:
             prefix, total, address = waiting.pop()
-            node = self._node(address)
+            if address not in nodes:
+                nodes[address] = self._read(address)
+            node = nodes[address]
             if node.is_end:
                 yield prefix.decode(), total + node.adds
             onward = sorted(node.ways, reverse=True)
@@ -91,32 +113,53 @@ class WordTrie:
                 (prefix + bytes([way.byte]), total + way.adds, way.address) for way in onward
             ]
 
-    def _node(self, address: int) -> _Node:
+    def _find_way(self, address: int, byte: int) -> _Way | None:
+        """The way on from a node with this byte. Reads no other of its ways."""
         if address == 0:
-            return _END
-        if address not in self._nodes:
-            self._nodes[address] = self._read(address)
-        return self._nodes[address]
+            return None
+        if self._data[address] & _ONE_WAY:
+            way = self._read_one(address)
+            return way if way.byte == byte else None
+        node = self._lay_out(address)
+        at = self._data.find(byte, node.bytes_at, node.bytes_at + node.count)
+        return None if at < 0 else self._read_way(node, at - node.bytes_at)
+
+    def _end(self, address: int) -> int | None:
+        """What the end of a word adds at a node; None if no word ends there."""
+        if address == 0:
+            return 0
+        if self._data[address] & _ONE_WAY:
+            return None
+        node = self._lay_out(address)
+        return self._number(node.end_at, node.adds_size) if node.is_end else None
 
     def _read(self, address: int) -> _Node:
+        if address == 0:
+            return _END
+        if self._data[address] & _ONE_WAY:
+            return _Node(is_end=False, adds=0, ways=(self._read_one(address),))
+        node = self._lay_out(address)
+        # The last one is stored first.
+        ways = tuple(self._read_way(node, behind) for behind in reversed(range(node.count)))
+        return _Node(node.is_end, self._end(address) or 0, ways)
+
+    def _read_one(self, address: int) -> _Way:
+        """The way on from a node that has only one."""
         state = self._data[address]
-        if not state & _ONE_WAY:
-            return self._read_many(address, state)
         short = state & _LOW_BITS
         byte, at = (
             (_FREQUENT[short - 1], address) if short else (self._data[address - 1], address - 1)
         )
         if state & _NEXT:
-            return _Node(is_end=False, adds=0, ways=(_Way(byte, 0, at - 1),))
+            return _Way(byte, 0, at - 1)
         way_size, adds_size = divmod(self._data[at - 1], 16)
         way_at = at - 1 - way_size
         adds_at = way_at - adds_size
         adds = self._number(adds_at, adds_size)
-        return _Node(
-            is_end=False, adds=0, ways=(_Way(byte, adds, self._way(way_at, way_size, adds_at)),)
-        )
+        return _Way(byte, adds, self._target(way_at, way_size, adds_at))
 
-    def _read_many(self, address: int, state: int) -> _Node:
+    def _lay_out(self, address: int) -> _Layout:
+        state = self._data[address]
         is_end = bool(state & _NEXT)
         count, at = state & _LOW_BITS, address
         if not count:
@@ -128,19 +171,18 @@ class WordTrie:
         ways_at = bytes_at - count * way_size
         adds_at = ways_at - count * adds_size
         end_at = adds_at - (adds_size if is_end else 0)
-        ways = []
-        for place in range(count):
-            # The last one is stored first.
-            behind = count - 1 - place
-            target = self._way(ways_at + behind * way_size, way_size, end_at)
-            adds = self._number(adds_at + behind * adds_size, adds_size)
-            ways.append(_Way(self._data[bytes_at + behind], adds, target))
-        return _Node(is_end, self._number(end_at, adds_size) if is_end else 0, tuple(ways))
+        return _Layout(is_end, count, bytes_at, way_size, ways_at, adds_size, adds_at, end_at)
+
+    def _read_way(self, node: _Layout, behind: int) -> _Way:
+        """The way on that so many are stored before."""
+        adds = self._number(node.adds_at + behind * node.adds_size, node.adds_size)
+        target = self._target(node.ways_at + behind * node.way_size, node.way_size, node.end_at)
+        return _Way(self._data[node.bytes_at + behind], adds, target)
 
     def _number(self, at: int, size: int) -> int:
         return int.from_bytes(self._data[at : at + size], "little")
 
-    def _way(self, at: int, size: int, end: int) -> int:
+    def _target(self, at: int, size: int, end: int) -> int:
         """Where a way leads: so far before the end of the node; 0 is where all words end."""
         distance = self._number(at, size)
         return 0 if distance == 0 else end - distance
