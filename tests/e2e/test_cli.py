@@ -194,7 +194,8 @@ def test_what_a_schema_was_perhaps_not_meant_to_say_is_shown_when_it_is_accepted
     assert (len(told.json["warnings"]), told.err) == (1, "")
     odd.write_text(odd.read_text().replace("email", "post"))
     for command in ("plan", "apply"):
-        changed = omnigraph("schema", command, "--store", str(tmp_path / "one"), "--schema", str(odd))
+        place = str(tmp_path / "one")
+        changed = omnigraph("schema", command, "--store", place, "--schema", str(odd))
         assert "did you mean unique?" in changed.err
 
 

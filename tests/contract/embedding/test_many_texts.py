@@ -145,7 +145,7 @@ def test_a_killed_run_on_spark_is_continued_and_embeds_no_committed_text_again(t
     first, again = killed.counts(), second.counts()
     assert first.max() == 1
     assert np.all(first[before > 0] == 1)
-    assert np.array_equal(again, before == 0), "each text that was not committed, once, and no other"
+    assert np.array_equal(again, before == 0), "what was not committed, once"
     assert np.count_nonzero(first + again > 1) <= COMMIT_ROWS_MAX, "only what was cut off"
     require_vectors(graph)
     assert graph.check().is_sound
