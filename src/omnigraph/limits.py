@@ -424,6 +424,9 @@ LOAD_COMPRESSED_FACTOR: Final = 5
 LOAD_INPUTS_MAX: Final = 100_000
 """Files of one load."""
 
+LOAD_SPARK_FILE_BYTES_MAX: Final = 512 << 20
+"""The size of a file that Spark reads for a task, which then has it in memory as a whole."""
+
 LOAD_BLOCK_BYTES: Final = 16 << 20
 """How much text of an input is converted at a time; at least one line."""
 

@@ -139,7 +139,7 @@ def killed_once(loop: Loop, folder: Path, name: str, moment: Moment) -> bool:
 
     uri = loop.crashed(NOTHING_YET, by=kill_during)
     assert not has_sidecar(uri)
-    has_left = any(Path(uri, SCRATCH).rglob("*.parquet"))
+    has_left = any(Path(uri, SCRATCH).rglob("*.arrow"))
     crashes.reopen(uri)
     loop.check(uri, NOTHING_YET)
     assert_scratch_is_nobodys(uri)

@@ -89,7 +89,7 @@ def _workers_run(process: subprocess.Popen[str], _: str) -> bool:
 
 
 def _input_is_taken(_: subprocess.Popen[str], uri: str) -> bool:
-    return any(Path(uri, SCRATCH).rglob("*.parquet"))
+    return any(Path(uri, SCRATCH).rglob("*.arrow"))
 
 
 def _table_is_staged(_: subprocess.Popen[str], uri: str) -> bool:

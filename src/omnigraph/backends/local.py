@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from omnigraph.export.folders import ExportFolder
     from omnigraph.export.plans import ExportFiles, ExportPlan
     from omnigraph.load.plans import EngineLoad, LoadSetup
+    from omnigraph.load.sources import SparkFile
     from omnigraph.maintenance.embedding.run import BatchEmbedder
     from omnigraph.maintenance.indexes import Follow, IndexRun
     from omnigraph.maintenance.optimize import Compaction
@@ -108,6 +109,12 @@ class LocalBackend:
         from omnigraph.load.local import LocalLoad
 
         return LocalLoad(setup, self._engine)
+
+    def find_files(self, url: str) -> Sequence[SparkFile]:
+        """See `Loader.find_files`: this engine has no file systems beside those of all."""
+        from omnigraph.load.sources import unknown_store_error
+
+        raise unknown_store_error(url)
 
     def begin_indexing(
         self,

@@ -23,6 +23,8 @@ from omnigraph.export.folders import ExportFolder
 from omnigraph.export.plans import ExportFiles, ExportPlan
 from omnigraph.export.spark.parts import export_parts
 from omnigraph.load.plans import EngineLoad, LoadSetup
+from omnigraph.load.sources import SparkFile
+from omnigraph.load.spark.file_systems import find_files
 from omnigraph.load.spark.load import SparkLoad
 from omnigraph.maintenance.embedding.run import BatchEmbedder
 from omnigraph.maintenance.indexes import Follow, IndexRun
@@ -93,6 +95,10 @@ class SparkBackend:
     def begin_load(self, setup: LoadSetup) -> EngineLoad:
         """A load that has read nothing; starts Spark if it is not running yet."""
         return SparkLoad.begin(self._engine, setup)
+
+    def find_files(self, url: str) -> Sequence[SparkFile]:
+        """The files that the URL of a file system of Spark's names."""
+        return find_files(self._engine.session, url)
 
     def begin_indexing(self, clock: Clock, follow: Follow | None) -> IndexRun:
         """A run that has built nothing."""

@@ -101,7 +101,8 @@ class Draft:
         if key in self.shape.overwritten:
             return None
         relation = self.committed_rows(key, *columns, by=by, among=among, reliance=reliance)
-        query = exp.select(*(column(name, "c") for name in columns)).from_(table(relation, "c"))
+        query = exp.select(*(column(name, "c") for name in columns))
+        query = query.from_(table(relation, "c"), copy=False)
         if key in self.shape.deleted:
             query = anti_join(query, column("id", "c"), self.deletions(key), "d")
         if key in self.shape.upserted and not replaced:
@@ -184,20 +185,26 @@ def semi_join(
     query: exp.Select, value: exp.Expr, name: str, alias: str, at: str = "id"
 ) -> exp.Select:
     """The rows of a query whose value occurs in a column of a table."""
-    return _join(query, value, name, alias, at, "SEMI")
+    return semi_join_on(query, _equal(value, alias, at), name, alias)
+
+
+def semi_join_on(query: exp.Select, on: exp.Expr, name: str, alias: str) -> exp.Select:
+    """The rows of a query for which a table has a row that meets a condition."""
+    return _join(query, on, name, alias, "SEMI")
 
 
 def anti_join(
     query: exp.Select, value: exp.Expr, name: str, alias: str, at: str = "id"
 ) -> exp.Select:
     """The rows of a query whose value does not occur in a column of a table."""
-    return _join(query, value, name, alias, at, "ANTI")
+    return _join(query, _equal(value, alias, at), name, alias, "ANTI")
 
 
-def _join(
-    query: exp.Select, value: exp.Expr, name: str, alias: str, at: str, kind: str
-) -> exp.Select:
-    on = exp.EQ(this=value, expression=column(at, alias))
+def _equal(value: exp.Expr, alias: str, at: str) -> exp.Expr:
+    return exp.EQ(this=value, expression=column(at, alias))
+
+
+def _join(query: exp.Select, on: exp.Expr, name: str, alias: str, kind: str) -> exp.Select:
     # Not by `query.join`, which parses the kind of the join anew each time.
     query.append("joins", exp.Join(this=table(name, alias), on=on, kind=kind))
     return query
@@ -207,5 +214,5 @@ def union_all(queries: Sequence[exp.Select]) -> exp.Query:
     """The rows of all queries, duplicates included."""
     union: exp.Query = queries[0]
     for query in queries[1:]:
-        union = exp.union(union, query, distinct=False)
+        union = exp.union(union, query, distinct=False, copy=False)
     return union

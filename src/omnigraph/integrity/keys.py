@@ -58,10 +58,10 @@ class DistinctIds:
         )
         query = (
             exp.select(*columns)
-            .from_(table(relation, "d"))
-            .where(exp.Not(this=exp.Is(this=column("id", "d"), expression=exp.Null())))
-            .group_by(column("id", "d"))
-            .having(exp.GT(this=times.copy(), expression=exp.Literal.number(1)))
+            .from_(table(relation, "d"), copy=False)
+            .where(exp.Not(this=exp.Is(this=column("id", "d"), expression=exp.Null())), copy=False)
+            .group_by(column("id", "d"), copy=False)
+            .having(exp.GT(this=times.copy(), expression=exp.Literal.number(1)), copy=False)
         )
         return draft.offenders(query, ("last", Scalar.I64), ("times", Scalar.I64))
 
@@ -106,7 +106,8 @@ class NewIds:
         )
         assert remaining is not None, "nothing remains where all is overwritten"
         query = exp.select(*alias_columns(position=position_of("d"), id=column("id", "d")))
-        query = semi_join(query.from_(table(relation, "d")), column("id", "d"), remaining, "c")
+        query = query.from_(table(relation, "d"), copy=False)
+        query = semi_join(query, column("id", "d"), remaining, "c")
         return draft.offenders(query)
 
     def describe(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:

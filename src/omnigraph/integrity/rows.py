@@ -82,6 +82,10 @@ class RowRules:
     type: SchemaType
     rules: tuple[RowRule, ...]
 
+    def hold(self, rows: pa.Table) -> bool:
+        """Whether Arrow proves that no row breaks a rule; False where one is in doubt."""
+        return all(rule.holds(rows[rule.column]) for rule in self.rules)
+
     def counts(self, shape: Shape) -> Question:
         """One row: how many rows of the delta break each rule. The delta is read once."""
         draft = Draft(shape)

@@ -14,6 +14,7 @@ from omnigraph.integrity.drafts import (
     alias_columns,
     no_position,
     position_of,
+    semi_join_on,
     union_all,
 )
 from omnigraph.integrity.violations import (
@@ -69,7 +70,7 @@ class Unique:
         )
         holders = [
             exp.select(*map(_claim_column, self._columns("id", "mine", "o"))).from_(
-                _claims_table(claims)
+                _claims_table(claims), copy=False
             )
         ]
         if remaining is not None:
@@ -85,9 +86,9 @@ class Unique:
                 ),
                 *(column(name, "h") for name in self._tuple),
             )
-            .from_(table(draft.define(union_all(holders)), "h"))
-            .group_by(*(column(name, "h") for name in self._tuple))
-            .having(exp.GT(this=ids, expression=exp.Literal.number(1)))
+            .from_(table(draft.define(union_all(holders)), "h"), copy=False)
+            .group_by(*(column(name, "h") for name in self._tuple), copy=False)
+            .having(exp.GT(this=ids, expression=exp.Literal.number(1)), copy=False)
         )
         more: list[tuple[str, PropertyType]] = [
             ("least", Scalar.STRING),
@@ -145,7 +146,8 @@ class Unique:
         columns = alias_columns(
             **self._values("d"), id=column("id", "d"), mine=column("id", "d"), o=position_of("d")
         )
-        return exp.select(*columns).from_(table(relation, "d")).where(*has_all)
+        query = exp.select(*columns).from_(table(relation, "d"), copy=False)
+        return query.where(*has_all, copy=False)
 
     def _rivals(self, remaining: str, claims: str) -> exp.Select:
         """The remaining rows that hold a tuple which the delta claims."""
@@ -155,8 +157,8 @@ class Unique:
         ]
         no_id = exp.Cast(this=exp.Null(), to=_ID)
         columns = alias_columns(**values, id=column("id", "c"), mine=no_id, o=no_position())
-        query = exp.select(*columns).from_(table(remaining, "c"))
-        return query.join(table(claims, "q"), on=exp.and_(*same), join_type="semi")
+        query = exp.select(*columns).from_(table(remaining, "c"), copy=False)
+        return semi_join_on(query, exp.and_(*same, copy=False), claims, "q")
 
 
 def _claim_column(name: str) -> exp.Column:

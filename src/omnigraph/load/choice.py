@@ -14,6 +14,7 @@ from omnigraph.load.sources import (
     FrameInput,
     Inputs,
     MemoryInput,
+    SparkFile,
     StreamInput,
 )
 
@@ -35,6 +36,12 @@ def _constraint(inputs: Inputs) -> Constraint | None:
         hint = "load with the engine spark"
         refusal = InvalidParameterError(message, hint=hint, name="engine")
         return Constraint(EngineName.SPARK, why, refusal)
+    for source in inputs.items:
+        if isinstance(source, FileInput) and isinstance(source.path, SparkFile):
+            why = f"only Spark can read {source.name}"
+            hint = "load with the engine spark"
+            refusal = InvalidParameterError(why, hint=hint, name="engine")
+            return Constraint(EngineName.SPARK, why, refusal)
     if any(isinstance(source, StreamInput) for source in inputs.items):
         return Constraint(EngineName.LOCAL, "a stream can be read by this process alone")
     return None

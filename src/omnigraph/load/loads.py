@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -13,6 +13,8 @@ from typing import Final, TypeAlias
 from omnigraph.choices import EmbedWhen, EngineName, Mode, OnError
 from omnigraph.clock import Clock
 from omnigraph.embedding.writes import WriteEmbedding
+from omnigraph.engine.choose import Choice, asked_engine
+from omnigraph.engine.extras import require_spark
 from omnigraph.errors import InvalidParameterError, OmnigraphError, OutcomeUnknownError
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import IntegrityError, Rule
@@ -23,7 +25,7 @@ from omnigraph.load.positions import Origins
 from omnigraph.load.quarantine import RejectsFile, require_new
 from omnigraph.load.results import LoadResult, Progress, freeze_counts
 from omnigraph.load.shaping.batches import Shaping
-from omnigraph.load.sources import Source, resolve
+from omnigraph.load.sources import Inputs, Source, SparkFile, resolve
 from omnigraph.model.counts import Counts
 from omnigraph.schema.catalog import Catalog
 from omnigraph.transaction.protocol import Order, Transactions
@@ -133,17 +135,30 @@ class Loads:
             NotFoundError: there is no such file or type.
             AlreadyExistsError: the file for rejects exists.
         """
-        inputs = resolve(require_valid(request).source, catalog, request.csv)
-        choose_engine(inputs, request.engine)
+        self._resolve(require_valid(request), catalog)
+
+    def _resolve(self, request: LoadRequest, catalog: Catalog) -> tuple[Inputs, Choice]:
+        """The inputs, and the engine that reads them."""
+
+        def find_files(url: str) -> Sequence[SparkFile]:
+            asked = asked_engine(request.engine)
+            is_local = asked is not None and asked.engine is EngineName.LOCAL
+            engine = EngineName.LOCAL if is_local else EngineName.SPARK
+            if engine is EngineName.SPARK:
+                require_spark()
+            return self._loaders(engine).find_files(url)
+
+        inputs = resolve(request.source, catalog, request.csv, find_files)
+        return inputs, choose_engine(inputs, request.engine)
 
     def _begin(self, order: Order, request: LoadRequest, view: View) -> EngineLoad:
         """The load on the engine that fits its inputs; no row is read yet."""
-        inputs = resolve(request.source, view.catalog, request.csv)
+        inputs, choice = self._resolve(request, view.catalog)
         if self._transactions.admit is not None:
             self._transactions.admit(order, inputs.named_types)
         setup = LoadSetup(
             inputs,
-            choose_engine(inputs, request.engine),
+            choice,
             Mode(request.mode),
             Shaping(
                 view.catalog,

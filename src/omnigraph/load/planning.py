@@ -24,6 +24,7 @@ from omnigraph.load.sources import (
     Input,
     Inputs,
     MemoryInput,
+    SparkFile,
     StreamInput,
 )
 from omnigraph.load.splits import (
@@ -105,13 +106,18 @@ def plan_shared(
 
 
 def pack_splits(splits: Sequence[SharedSplit], cores: int) -> tuple[tuple[int, ...], ...]:
-    """Group splits, in order, so that small files share a task and the files it writes."""
+    """Group splits, in order, so that small files share a task and the files it writes.
+
+    Those that Spark reads are in no group: it makes tasks of them by itself.
+    """
     total = sum(split.byte_count for split in splits)
     share = total // max(1, cores * LOAD_GROUPS_PER_CORE_MIN)
     bytes_max = max(LOAD_GROUP_BYTES_MIN, min(LOAD_GROUP_BYTES_MAX, share))
     groups: list[list[int]] = []
     group_bytes = 0
     for number, split in enumerate(splits):
+        if isinstance(split, FileSplit) and isinstance(split.file.path, SparkFile):
+            continue
         if not groups or group_bytes + split.byte_count > bytes_max:
             groups.append([])
             group_bytes = 0
@@ -124,6 +130,8 @@ def _cut(
     number: int, source: Input, size: int, spool: Spool, access_hint: str
 ) -> Iterator[SharedSplit]:
     match source:
+        case FileInput(path=SparkFile()):
+            yield FileSplit(number, source)
         case FileInput(form=Form.LINES, compression=None):
             for start in range(0, max(1, source.byte_count), size):
                 # Lines that are appended to the file meanwhile are not read.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +20,7 @@ from omnigraph.integrity.rules import RuleSet
 from omnigraph.load.quarantine import RejectsFile
 from omnigraph.load.results import Progress
 from omnigraph.load.shaping.batches import Shaping
-from omnigraph.load.sources import Inputs
+from omnigraph.load.sources import Inputs, SparkFile
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.staging import StagedWrite
@@ -74,6 +74,16 @@ class Loader(Protocol):
 
         Raises:
             InvalidInputError: the engine cannot run here.
+        """
+        ...
+
+    def find_files(self, url: str) -> Sequence[SparkFile]:
+        """The files that the URL of a file system of the engine's names; see `FindFiles`.
+
+        Raises:
+            NotFoundError: there are none.
+            InvalidInputError: the engine does not know the file system.
+            StorageError: the file system did not answer.
         """
         ...
 

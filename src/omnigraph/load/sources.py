@@ -18,14 +18,16 @@ of other names are mapped behind the path: `{"Person": "people.csv:name=full_nam
 A directory means the files in it; one that is named by a type holds files of that type.
 
 Lines and CSV may be compressed: `.gz` or `.zst`. Files, directories and patterns may be
-in an object store: `s3://bucket/raw/*.jsonl.gz`.
+in an object store: `s3://bucket/raw/*.jsonl.gz`; or, for the engine spark, in a file system that
+Spark knows: `hdfs://namenode/raw/*.jsonl.gz`.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -34,6 +36,7 @@ from itertools import islice
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias, cast
+from urllib.parse import unquote
 
 from omnigraph.errors import (
     ErrorCode,
@@ -55,6 +58,8 @@ from omnigraph.storage.schemes import SCHEMES, is_remote
 
 # A client over HTTP finds its files here, and needs no object store for that.
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from omnigraph.load.remote_sources import FoundFile
     from omnigraph.storage.remote_files import RemoteFile
 
@@ -100,12 +105,30 @@ _SUFFIXES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class SparkFile:
+    """A file of a file system that only Spark can read, such as HDFS, as it was found.
+
+    Attributes:
+        modified_at: When it was written, in seconds since 1970.
+    """
+
+    url: str
+    byte_count: int
+    modified_at: float
+
+
+FindFiles: TypeAlias = Callable[[str], Sequence[SparkFile]]
+"""Finds the files that a URL names, itself, as a folder or as a pattern; sorted, at least one."""
+
+
+@dataclass(frozen=True, slots=True)
 class FileInput:
     """One file.
 
     Attributes:
         name: How reports name it: as the caller wrote it.
-        path: A path of this machine, or an object as it was found.
+        path: A path of this machine, an object or a file of Spark's as it was found, or, in the
+            task that Spark read it for, its contents.
         type_name: The type of all its rows; None for a graph file, whose lines name their types.
         byte_count: Its size where it is stored.
         columns: Which columns are properties of other names.
@@ -113,7 +136,7 @@ class FileInput:
     """
 
     name: str
-    path: str | RemoteFile
+    path: str | RemoteFile | SparkFile | pa.Buffer
     form: Form
     type_name: str | None
     compression: Compression | None
@@ -196,11 +219,17 @@ class Inputs:
         return frozenset(source.type_name for source in self.items if source.type_name is not None)
 
 
-def resolve(source: Source, catalog: Catalog, csv: CsvOptions | None = None) -> Inputs:
+def resolve(
+    source: Source,
+    catalog: Catalog,
+    csv: CsvOptions | None = None,
+    find_files: FindFiles | None = None,
+) -> Inputs:
     """Find the inputs that a source names, in a fixed order; no row is read.
 
     Args:
         csv: How CSV files are read.
+        find_files: Finds files that are neither on this machine nor in an object store.
 
     Raises:
         NotFoundError: a file does not exist, or a pattern matches none.
@@ -211,7 +240,7 @@ def resolve(source: Source, catalog: Catalog, csv: CsvOptions | None = None) -> 
     if isinstance(source, Inputs):
         return source
     # No more are looked for than can be loaded: a bucket may have any number.
-    finder = _Finder(catalog, parse_dialects(csv, catalog))
+    finder = _Finder(catalog, parse_dialects(csv, catalog), find_files or _refuse_url)
     inputs = tuple(islice(finder.find(source), LOAD_INPUTS_MAX + 1))
     if not inputs:
         message = "there is nothing to load"
@@ -250,6 +279,7 @@ def _is_standard_input(stream: BinaryIO) -> bool:
 class _Finder:
     catalog: Catalog
     dialects: Dialects
+    find_files: FindFiles
 
     def find(self, source: object) -> Iterator[Input]:
         match source:
@@ -306,6 +336,8 @@ class _Finder:
             yield replace(file, columns=columns) if columns.pairs else file
 
     def _find_files(self, text: str, type_name: str | None) -> Iterator[FileInput]:
+        if text.startswith(_FILE_URL):
+            text = unquote(text.removeprefix(_FILE_URL))
         path = Path(text)
         if text == STANDARD_INPUT:
             message = f"- is mapped to {type_name}, and the lines of standard input say their types"
@@ -318,10 +350,9 @@ class _Finder:
         elif path.exists():
             yield from self._path(path, type_name)
         elif "://" in text:
-            stores = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-            message = f"{text[:200]} is in no store that files are read from: {stores}"
-            hint = "copy it there, or load Spark's DataFrame of it in Python"
-            raise InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)
+            for file in self.find_files(text):
+                named = self._named_by(_folders_of(text, file.url), type_name)
+                yield self._input(file.url, file, named, file.byte_count)
         elif has_magic(text):
             # A pattern may be absolute, which those of pathlib may not.
             paths = sorted(glob(text, recursive=True))  # noqa: PTH207
@@ -355,13 +386,20 @@ class _Finder:
         return self._input(name, name, type_name, path.stat().st_size)
 
     def _remote_file(self, found: FoundFile, type_name: str | None) -> FileInput:
-        by_folder = (self._type_in(folder) for folder in found.folders)
-        named = type_name or next((name for name in by_folder if name is not None), None)
-        file = found.file
+        file, named = found.file, self._named_by(found.folders, type_name)
         return self._input(file.path.url, file, named, file.byte_count)
 
+    def _named_by(self, folders: Sequence[str], type_name: str | None) -> str | None:
+        """The type that a file was mapped to, or that the first of its folders is named by."""
+        by_folder = (self._type_in(folder) for folder in folders)
+        return type_name or next((name for name in by_folder if name is not None), None)
+
     def _input(
-        self, name: str, path: str | RemoteFile, type_name: str | None, byte_count: int
+        self,
+        name: str,
+        path: str | RemoteFile | SparkFile,
+        type_name: str | None,
+        byte_count: int,
     ) -> FileInput:
         """The input of a file, by its name."""
         file_name = PurePosixPath(name).name
@@ -380,6 +418,36 @@ class _Finder:
         """The type that a file is named by."""
         stem = file_name.partition(".")[0]
         return stem if any(type_.name == stem for type_ in self.catalog.types) else None
+
+
+_FILE_URL: Final = "file://"
+_PLACE: Final = re.compile(r"[A-Za-z][\w+.\-]*:(//[^/]*)?/*")
+"""The scheme of a URL, and the machine."""
+
+
+def _folders_of(text: str, url: str) -> list[str]:
+    """The folders that a file is in, from the one that was named, or matched, downwards.
+
+    >>> _folders_of("hdfs:///raw/Person", "hdfs://namenode:8020/raw/Person/2024/a.csv")
+    ['Person', '2024']
+    >>> _folders_of("hdfs:///raw/*/a.csv", "hdfs://namenode:8020/raw/2024/a.csv")
+    ['2024']
+    """
+    given, parts = (_PLACE.sub("", each, count=1).strip("/").split("/") for each in (text, url))
+    magic = (place for place, part in enumerate(given) if has_magic(part))
+    return parts[next(magic, len(given) - 1) : -1]
+
+
+def _refuse_url(text: str) -> Sequence[SparkFile]:
+    raise unknown_store_error(text)
+
+
+def unknown_store_error(text: str) -> InvalidInputError:
+    """The error for the URL of a file that this process cannot read."""
+    stores = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+    message = f"{text[:200]} is in no store that files are read from without Spark: {stores}"
+    hint = "copy it there, or load it with the engine spark if its file systems know it"
+    return InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)
 
 
 def _split_map(text: str, type_: SchemaType) -> tuple[str, ColumnMap]:

@@ -107,7 +107,7 @@ class Objects:
         assert e_tag is not None, "S3 tags every object"
         return e_tag
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes | memoryview) -> None:
         """Store `data` at `path`, replacing what was there."""
         self._meter.count(writes=1)
         self._make_directory()

@@ -40,6 +40,9 @@ from omnigraph.errors import (
 
 _Failure: TypeAlias = "PySparkException | Py4JError | pa.ArrowInvalid | EOFError | ConnectionError"
 
+SPARK_FAILURES: Final[tuple[type[Exception], ...]] = (PySparkException, Py4JError)
+"""What Spark raises: its own errors, and those of Java that it does not know."""
+
 _KINDS: Final = {
     name: kind
     for name, kind in inspect.getmembers(errors, inspect.isclass)
@@ -124,7 +127,7 @@ def _to_error(action: str, cause: _Failure) -> OmnigraphError:
         return error
     if (unfit := _UNFIT_PYTHON.search(text)) is not None:
         return unfit_workers_error(f"Spark's workers run an unfit Python: {unfit[0][:_REASON_MAX]}")
-    reason = _useful_line(cause, text)
+    reason = useful_line(cause)
     if _sql_state(cause, text).startswith(_DATA_EXCEPTION):
         message = f"a computed value does not fit its type: {reason}"
         hint = "sum fewer rows, or take the average"
@@ -168,7 +171,7 @@ def unfit_workers_error(message: str) -> InvalidInputError:
     return InvalidInputError(message, hint=hint, code=ErrorCode.WORKERS_MISMATCH)
 
 
-def _text(cause: _Failure) -> str:
+def _text(cause: Exception) -> str:
     # Py4J calls the JVM for the stack, which may no longer run.
     try:
         return str(cause)
@@ -193,7 +196,9 @@ def _sql_state(cause: _Failure, text: str) -> str:
     return states[-1] if states else ""
 
 
-def _useful_line(cause: _Failure, text: str) -> str:
+def useful_line(cause: Exception) -> str:
+    """The one line of Spark's text that names the reason."""
+    text = _text(cause)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if isinstance(cause, PythonException):
         # The line of a Python traceback that names the error.

@@ -174,10 +174,17 @@ class SourceRead:
     cut: Cut
 
 
-def of_sources(session: SparkSession, reads: Sequence[SourceRead]) -> DataFrame:
-    """Pieces of all the sources, in one frame."""
+def of_sources(
+    session: SparkSession, reads: Sequence[SourceRead], *, rows_max: int | None = None
+) -> DataFrame:
+    """Pieces of all the sources, in one frame.
+
+    Args:
+        rows_max: How many rows a task reads; by default so many that their pieces suit a shuffle.
+    """
     weights = [read.source.row_count + SPARK_OPEN_ROWS for read in reads]
-    groups = pack(weights, core_count(session), rows_max=bucket_rows(sum(weights)))
+    rows_max = rows_max or bucket_rows(sum(weights))
+    groups = pack(weights, core_count(session), rows_max=rows_max)
     units = tuple(tuple(reads[place] for place in group) for group in groups)
     return of_units(session, len(units), partial(cut_sources, units))
 

@@ -32,12 +32,10 @@ def by_columns(delta: Delta, row_count: Callable[[TableKey], int]) -> Proof:
 
     def is_proven(rule: RowRules | SetRule) -> bool:
         match rule:
-            case RowRules(type_, rules):
+            case RowRules(type_):
                 rows = upserts(type_.table_key)
                 # One pass of an engine counts them all, and is saved only if all are proven.
-                return rows is not None and all(
-                    row_rule.holds(rows[row_rule.column]) for row_rule in rules
-                )
+                return rows is not None and rule.hold(rows)
             case DistinctIds(type_):
                 rows = upserts(type_.table_key)
                 return rows is not None and _are_distinct(rows["id"])

@@ -50,7 +50,7 @@ from omnigraph.integrity.proofs.proof import Proof
 from omnigraph.integrity.rows import RowRules
 from omnigraph.integrity.rules import SetRule
 from omnigraph.integrity.uniques import Unique
-from omnigraph.limits import SPARK_PARTITION_ROWS_MIN
+from omnigraph.limits import SPARK_BUCKET_ROWS_MAX, SPARK_PARTITION_ROWS_MIN
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.schema.catalog import ENDPOINTS, SchemaType
@@ -213,6 +213,7 @@ class _KeyCounts:
         sizes = {space: sum(starmap(_sent_count, planned[space])) for space in spaces}
         count = bucket_count(sum(sizes.values()), core_count(self._session))
         reads: list[SourceRead] = []
+        sifted: list[SourceRead] = []
         frames: list[DataFrame] = []
         for number, space in enumerate(spaces):
             # Keys that one task can count are not distributed.
@@ -233,9 +234,13 @@ class _KeyCounts:
                 )
                 columns = shape.columns(entry.columns)
                 sources = self._sources(entry, known)
-                reads += (SourceRead(source, columns, cut) for source in sources or ())
+                own_reads = reads if known is None else sifted
+                own_reads += (SourceRead(source, columns, cut) for source in sources or ())
                 if sources is None:
                     frames.append(of_frame(entry.select(columns), cut))
+        if sifted:
+            # Little of them is sent, and each task prepares the known keys once.
+            frames.append(of_sources(self._session, sifted, rows_max=SPARK_BUCKET_ROWS_MAX))
         pieces = reduce(DataFrame.union, frames, of_sources(self._session, reads))
         kinds = tuple(space.kind for space in spaces)
         counted = route_pieces(pieces, count).mapInArrow(partial(count_keys, kinds), MESSAGE)

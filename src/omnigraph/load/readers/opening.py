@@ -12,7 +12,7 @@ import pyarrow as pa
 from omnigraph.errors import ErrorCode, InvalidInputError, StorageError
 from omnigraph.formats.compression import Compression, suffix_of
 from omnigraph.limits import REMOTE_BLOCK_BYTES, REMOTE_PART_BYTES
-from omnigraph.load.sources import FileInput, Form
+from omnigraph.load.sources import FileInput, Form, SparkFile
 from omnigraph.storage.remote_files import RemoteReader
 
 ACCESS_HINT: Final = "check the file and its permissions"
@@ -51,10 +51,12 @@ def open_file(
 @contextmanager
 def _open_raw(file: FileInput, access_hint: str) -> Iterator[pa.NativeFile]:
     """The stored bytes of a file."""
-    if isinstance(file.path, str):
-        with pa.OSFile(file.path, "rb") as raw:
+    if isinstance(file.path, str | pa.Buffer):
+        is_held = isinstance(file.path, pa.Buffer)
+        with pa.BufferReader(file.path) if is_held else pa.OSFile(file.path, "rb") as raw:
             yield raw
         return
+    assert not isinstance(file.path, SparkFile), "Spark reads it, and its task gets the contents"
     # What is unpacked or read as text is read in order; of other forms, parts are.
     is_in_order = file.compression is not None or file.form in (Form.CSV, Form.AVRO)
     block_bytes = REMOTE_BLOCK_BYTES if is_in_order else REMOTE_PART_BYTES

@@ -39,6 +39,7 @@ from omnigraph.load.reading import read_frame, read_split
 from omnigraph.load.routes import Route
 from omnigraph.load.shaping.batches import Shaping
 from omnigraph.load.sources import Inputs
+from omnigraph.load.spark.file_systems import files_frame, numbers_of_files, read_contents
 from omnigraph.load.spark.scratch import Scratch
 from omnigraph.load.splits import SharedSplit, find_origins
 from omnigraph.model.tables import TableKey
@@ -50,7 +51,7 @@ from omnigraph.storage.staging import write_files, write_whole
 from omnigraph.storage.tables import Fragment, Table, TableAddress
 
 FRAME_NUMBERS: Final = 1 << 21
-"""Splits numbered from here on are partitions of DataFrames, whose count is not known before."""
+"""Tasks, and splits, numbered from here on are partitions that Spark makes by itself."""
 
 ACCESS_HINT: Final = "check the file and its permissions; on a cluster, every worker must see it"
 
@@ -174,6 +175,9 @@ def intake_frame(
         count = len(task.groups)
         numbers = session.range(0, count, 1, numPartitions=count)
         parts.append(numbers.mapInArrow(partial(take_splits, task), MESSAGE))
+    if urls := numbers_of_files(task.splits):
+        files = files_frame(session, urls)
+        parts.append(files.mapInArrow(partial(take_files, task, urls), MESSAGE))
     for number, (of, frame) in frames.items():
         parts.append(frame.mapInArrow(partial(take_frame, task, number, of), MESSAGE))
     messages = None
@@ -195,14 +199,29 @@ def take_splits(task: IntakeTask, numbers: Iterator[pa.RecordBatch]) -> Iterator
             yield worker.message()
 
 
+def take_files(
+    task: IntakeTask, numbers: Mapping[str, int], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Take in files that Spark has read. Runs in an executor; safe to run twice."""
+    with report_errors():
+        worker = IntakeWorker(task, _partition_number())
+        for number, split in read_contents(task.splits, numbers, batches):
+            worker.take(number, read_split(task.shaping, number, split))
+        yield worker.message()
+
+
+def _partition_number() -> int:
+    context = TaskContext.get()
+    assert context is not None, "it runs in an executor"
+    return FRAME_NUMBERS + context.partitionId()
+
+
 def take_frame(
     task: IntakeTask, source: int, of: str | Route, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Take in a partition of a DataFrame. Runs in an executor; safe to run twice."""
     with report_errors():
-        context = TaskContext.get()
-        assert context is not None, "it runs in an executor"
-        number = FRAME_NUMBERS + context.partitionId()
+        number = _partition_number()
         worker = IntakeWorker(task, number)
         worker.frames[number] = source
         worker.take(number, read_frame(task.shaping, number, of, batches))
@@ -308,7 +327,8 @@ class IntakeWorker:
 
     def _check(self, type_: SchemaType, rows: pa.Table, number: int) -> None:
         rules = self._task.rules[type_.table_key]
-        if not rules.rules:
+        # Most rows keep all rules, which costs less to prove than to count.
+        if rules.hold(rows):
             return
         question, shape = self._counts(rules)
         delta = Delta({type_.table_key: TableDelta(upserts=rows)})

@@ -30,7 +30,7 @@ class ScratchSource:
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Columns of all rows, in this order."""
-        return self.scratch.read(self.file.path, columns).select(list(columns))
+        return self.scratch.read(self.file.path, columns)
 
 
 @dataclass(frozen=True, slots=True)

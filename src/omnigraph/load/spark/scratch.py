@@ -1,4 +1,4 @@
-"""Scratch: rows that one stage of a load writes for the next, as Parquet beside the tables.
+"""Scratch: rows that one stage of a load writes for the next, as Arrow files beside the tables.
 
 They are below `__staging/<load>/` in the graph's own root, where every executor can read and write;
 `recovery.scratch` records which load owns them.
@@ -7,7 +7,6 @@ They are below `__staging/<load>/` in the graph's own root, where every executor
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,15 +14,16 @@ from functools import partial
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.pieces import task_numbers
 from omnigraph.engine.spark.types import spark_schema, to_crossing
 from omnigraph.errors import OmnigraphError, StorageError
+from omnigraph.limits import SPARK_SHUFFLE_PARTITIONS_PER_CORE
 from omnigraph.recovery.scratch import hold_scratch, scratch_folder
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
@@ -31,8 +31,9 @@ from omnigraph.storage.roots import Root
 
 _log: Final = logging.getLogger(__name__)
 
-_PATTERN: Final = re.compile(r"[\[\]{}*?\\,%]")
-"""Characters that Spark would interpret as more than one path."""
+SUFFIX: Final = ".arrow"
+# Arrow's own format is written and read in half the time of Parquet, and read by columns like it.
+_WRITING: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +52,32 @@ class Scratch:
         """Write a file under a name that no other task has; its path below the root."""
         context = TaskContext.get()
         attempt = 0 if context is None else context.taskAttemptId()
-        path = f"{self.folder}/{name}-{attempt}.parquet"
+        path = f"{self.folder}/{name}-{attempt}{SUFFIX}"
         sink = pa.BufferOutputStream()
-        # Ids are distinct and read once: a dictionary of them, or statistics, would be in vain.
-        pq.write_table(rows, sink, compression="lz4", use_dictionary=False, write_statistics=False)
-        self._objects().put(path, sink.getvalue().to_pybytes())
+        with pa.ipc.new_file(sink, rows.schema, options=_WRITING) as file:
+            file.write_table(rows)
+        self._objects().put(path, memoryview(sink.getvalue()).cast("B"))
         return path
 
     def read(self, path: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of a file.
+        """The rows of a file, with all columns or with these, in this order.
 
         Raises:
             StorageError: the file was deleted.
         """
-        named = None if columns is None else list(columns)
+        with self._open(path) as source:
+            file = pa.ipc.open_file(source)
+            if columns is None:
+                return file.read_all()
+            places = [file.schema.get_field_index(name) for name in columns]
+            some = pa.ipc.IpcReadOptions(included_fields=sorted(places))
+            return pa.ipc.open_file(source, options=some).read_all().select(list(columns))
+
+    def _open(self, path: str) -> pa.NativeFile:
         if not self.root.is_local:
-            return pq.read_table(pa.BufferReader(self.take(path)), columns=named)
+            return pa.BufferReader(self.take(path))
         try:
-            return pq.read_table(f"{self.root.uri}/{path}", columns=named, partitioning=None)
+            return pa.memory_map(f"{self.root.uri}/{path}")
         except FileNotFoundError as cause:
             raise _missing_error(path) from cause
 
@@ -96,11 +105,8 @@ class Scratch:
         columns = schema if isinstance(schema, StructType) else spark_schema(schema)
         if not paths:
             return session.createDataFrame([], columns)
-        if self.root.is_local and not _PATTERN.search(self.root.uri):
-            # Spark's own reader: rows do not pass through Python.
-            files = [f"file:{self.root.uri}/{path}" for path in paths]
-            return session.read.schema(columns).parquet(*files)
-        numbers = session.range(0, len(paths), 1, numPartitions=len(paths))
+        count = min(len(paths), core_count(session) * SPARK_SHUFFLE_PARTITIONS_PER_CORE)
+        numbers = session.range(0, len(paths), 1, numPartitions=count)
         reader = partial(read_scratch, self, tuple(paths), tuple(schema.names))
         return numbers.mapInArrow(reader, columns)
 
