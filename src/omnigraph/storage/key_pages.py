@@ -1,4 +1,9 @@
-"""Pages of indexes of ids in memory: the addresses of the rows that an index has for an id."""
+"""Pages of indexes of ids in memory: the addresses of the rows that an index has for an id.
+
+To read a page takes several times as long as to read one more beside it. So each time that a page
+of a segment is missing, twice as many are read: a single lookup reads a single page, and a handle
+that looks up ids again and again soon has them all.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
@@ -14,10 +19,30 @@ import numpy as np
 import pyarrow as pa
 from lance.file import LanceFileReader
 
-from omnigraph.limits import KEPT_KEY_PAGES_BYTES_MAX
+from omnigraph.limits import KEPT_KEY_PAGES_BYTES_MAX, KEY_PAGES_PER_READ_MAX
 
 _SEGMENTS_MAX: Final = 256
 """Segments of indexes whose outlines stay in memory."""
+
+
+@dataclass(slots=True)
+class _ReadAhead:
+    """How much of a segment is worth reading at once.
+
+    Attributes:
+        pages_max: The pages that the next read may have.
+        byte_count: The size of all that was read, whether it is still in memory or not.
+    """
+
+    pages_max: int = 1
+    byte_count: int = 0
+
+    def add(self, byte_count: int) -> None:
+        """Note what one more read has returned."""
+        self.byte_count += byte_count
+        # A segment that does not fit into memory would never be there as a whole.
+        fits = self.byte_count < KEPT_KEY_PAGES_BYTES_MAX
+        self.pages_max = min(2 * self.pages_max, KEY_PAGES_PER_READ_MAX) if fits else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +60,21 @@ class _Outline:
     highs: list[str]
     numbers: list[int]
     page_rows: int
+    ahead: _ReadAhead = field(default_factory=_ReadAhead)
 
     def pages_of(self, id_: str) -> Iterator[int]:
         """The numbers of the pages that may have an id."""
         first = bisect_left(self.highs, id_)
         yield from self.numbers[first : bisect_right(self.lows, id_)]
+
+    def pages_with(self, number: int) -> range:
+        """The numbers of a page that is missing, and of those that are to be read with it.
+
+        Ranges of one size do not overlap, so that few reads have all pages.
+        """
+        count = self.ahead.pages_max
+        first = number // count * count
+        return range(first, min(first + count, len(self.numbers)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +137,22 @@ class KeyPages:
             if (known := self._pages.get(key)) is not None:
                 self._pages.move_to_end(key)
                 return known
-        page = _read_page(outline, number)
+            numbers = outline.pages_with(number)
+        pages = dict(zip(numbers, _read_pages(outline, numbers), strict=True))
         with self._lock:
-            if key not in self._pages:
-                self._pages[key] = page
-                self._byte_count += page.byte_count
-            while self._byte_count > KEPT_KEY_PAGES_BYTES_MAX:
-                _, dropped = self._pages.popitem(last=False)
-                self._byte_count -= dropped.byte_count
-        return page
+            outline.ahead.add(sum(page.byte_count for page in pages.values()))
+            # What was looked for is dropped last.
+            for each in sorted(pages, key=lambda each: each == number):
+                self._keep((folder, each), pages[each])
+        return pages[number]
+
+    def _keep(self, key: tuple[str, int], page: _Page) -> None:
+        if key not in self._pages:
+            self._pages[key] = page
+            self._byte_count += page.byte_count
+        while self._byte_count > KEPT_KEY_PAGES_BYTES_MAX:
+            _, dropped = self._pages.popitem(last=False)
+            self._byte_count -= dropped.byte_count
 
 
 def _read_outline(folder: str) -> _Outline | None:
@@ -132,9 +174,12 @@ def _read_outline(folder: str) -> _Outline | None:
     )
 
 
-def _read_page(outline: _Outline, number: int) -> _Page:
-    start = number * outline.page_rows
-    count = min(outline.page_rows, outline.reader.num_rows() - start)
-    # In one batch: of several, each takes a while by itself.
-    rows = outline.reader.read_range(start, count, batch_size=count).to_table().combine_chunks()
-    return _Page(rows["values"].chunk(0), rows["ids"].to_numpy())
+def _read_pages(outline: _Outline, numbers: range) -> Iterator[_Page]:
+    """Pages that are next to each other in the file."""
+    start = numbers.start * outline.page_rows
+    count = min(len(numbers) * outline.page_rows, outline.reader.num_rows() - start)
+    # A batch for each page: smaller ones take a while each, and larger ones are freed as a whole.
+    rows = outline.reader.read_range(start, count, batch_size=outline.page_rows).to_table()
+    for first in range(0, count, outline.page_rows):
+        page = rows.slice(first, outline.page_rows).combine_chunks()
+        yield _Page(page["values"].chunk(0), page["ids"].to_numpy())

@@ -65,25 +65,41 @@ def test_no_scan_is_made_for_a_row_that_the_index_covers(
     assert find(worn, "id", [FIRST[78]], columns=["n"]).num_rows == 1
 
 
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The numbers of the pages of each read."""
+    reads: list[list[int]] = []
+    original = key_pages._read_pages
+
+    def seen(outline: Any, numbers: range) -> Any:
+        reads.append(list(numbers))
+        return original(outline, numbers)
+
+    monkeypatch.setattr(key_pages, "_read_pages", seen)
+    return reads
+
+
 def test_pages_that_were_read_stay_up_to_a_number_of_bytes(
-    worn: Table, monkeypatch: pytest.MonkeyPatch
+    worn: Table, read: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: list[int] = []
-    original = key_pages._read_page
-
-    def seen(outline: Any, number: int) -> Any:
-        read.append(number)
-        return original(outline, number)
-
-    monkeypatch.setattr(key_pages, "_read_page", seen)
     for _ in range(2):
-        for id_ in (FIRST[0], FIRST[1], SECOND[-1]):
+        for id_ in (FIRST[0], FIRST[1], SECOND[-2]):
             asked_of_pages(worn, id_)
-    assert len(read) == len(set(read)) == 2
+    assert read == [[0], [2, 3]]
     monkeypatch.setattr(key_pages, "KEPT_KEY_PAGES_BYTES_MAX", 1)
-    for id_ in (FIRST[5_100], FIRST[0]):
+    for id_ in (FIRST[5_100], FIRST[0], FIRST[0]):
         asked_of_pages(worn, id_)
-    assert len(read) == 4
+    assert read[2:] == [[0, 1, 2, 3], [0], [0]]
+
+
+def test_each_time_that_a_page_is_missing_twice_as_many_are_read(
+    local: Store, read: list[list[int]]
+) -> None:
+    ids = [f"k{number:06}" for number in range(49_152)]
+    table = applied(stage_indexes(create(local, ids), [IndexSpec("id")]))
+    for page in (0, 11, 4, 7, 9, 3):
+        assert len(asked_of_pages(table, ids[4_096 * page + 7])) == 1
+    assert read == [[0], [10, 11], [4, 5, 6, 7], [8, 9, 10, 11], [*range(12)]]
 
 
 @pytest.mark.parametrize("columns", [[ROW_ID], ["id", ROW_ID]])
