@@ -74,6 +74,9 @@ KEYS_PER_INDEX_LOOKUP_MAX: Final = 200_000
 ROWS_READ_PER_KEY: Final = 64
 """About how many rows of one column are read in the time of one lookup in an index."""
 
+ROWS_READ_PER_TAKE: Final = 10_000
+"""About how many rows of one column are read in the time in which one row is taken by its place."""
+
 PICKED_SHARE_MAX: Final = 1 / 32
 """Share of a large fragment's rows that are read by address; for more, all are read."""
 

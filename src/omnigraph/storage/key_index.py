@@ -7,16 +7,22 @@ an index stays in memory, up to a number of bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Collection, Sequence
+from itertools import accumulate, count
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 from lance import LanceFragment
 
-from omnigraph.limits import OPENED_FRAGMENTS_MAX
-from omnigraph.storage.columns import are_plain, deleted_offsets, fragment_files
+from omnigraph.limits import KEPT_TABLE_BYTES_MAX, OPENED_FRAGMENTS_MAX, ROWS_READ_PER_TAKE
+from omnigraph.storage.columns import (
+    are_plain,
+    are_read_cheaply,
+    deleted_offsets,
+    fragment_files,
+    read_all_fragments,
+)
 from omnigraph.storage.tables import Table
 from omnigraph.storage.translate import translate_errors
 
@@ -53,10 +59,29 @@ def find_position(table: Table, id_: str) -> int | None:
     """
     firsts = table.fact("first positions", lambda: _find_firsts(table))
     places = _find_places(table, id_) if firsts else None
-    if not places or not _take(table, places, id_, [_ID]):
+    if not places:
         return None
     [(fragment_id, place)] = places
-    return firsts[fragment_id] + place
+    position = firsts[fragment_id] + place
+    if _has_ids_in_memory(table, firsts):
+        is_there = read_all_fragments(table, [_ID])[_ID][position].as_py() == id_
+    else:
+        is_there = _take(table, places, id_, [_ID]) is not None
+    return position if is_there else None
+
+
+def _has_ids_in_memory(table: Table, fragment_ids: Collection[int]) -> bool:
+    """Whether ids are compared in memory: they are there, or were taken as often as reading costs.
+
+    An index that is not what it seems to be must not affect a result, so each id is compared.
+    """
+    if table.count_bytes() > KEPT_TABLE_BYTES_MAX:
+        return False
+    if are_read_cheaply(table, [_ID], fragment_ids):
+        return True
+    row_count = table.fact("row count", table.count_rows)
+    taken = table.fact("ids taken", count)
+    return next(taken) >= row_count // ROWS_READ_PER_TAKE
 
 
 def _find_firsts(table: Table) -> dict[int, int]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from omnigraph.limits import OPENED_FRAGMENTS_MAX
-from omnigraph.storage import key_pages
+from omnigraph.storage import key_index, key_pages
 from omnigraph.storage.indexes import IndexSpec, stage_indexes
 from omnigraph.storage.key_index import find_position, find_row
 from omnigraph.storage.lookups import find
@@ -122,6 +122,26 @@ def test_a_row_of_another_id_is_not_believed(worn: Table, monkeypatch: pytest.Mo
     )
     assert find_row(worn, FIRST[0], COLUMNS) is None
     assert find(worn, "id", [FIRST[0]], columns=["id"]).to_pylist() == [{"id": FIRST[0]}]
+
+
+def test_positions_are_compared_with_ids_first_by_the_row_and_then_in_memory(
+    worn: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = applied(stage_indexes(worn, [IndexSpec("id")]))
+    taken: list[str] = []
+    take, found = key_index._take, key_pages.KeyPages.find
+
+    def counted_take(table: Table, places: Any, id_: str, columns: Any) -> Any:
+        taken.append(id_)
+        return take(table, places, id_, columns)
+
+    monkeypatch.setattr(key_index, "_take", counted_take)
+    monkeypatch.setattr(
+        key_pages.KeyPages, "find", lambda self, folder, _: found(self, folder, FIRST[1])
+    )
+    assert [find_position(whole, id_) for id_ in (FIRST[0], FIRST[2], FIRST[3])] == [None] * 3
+    assert find_position(whole, FIRST[1]) is not None
+    assert taken == [FIRST[0]]
 
 
 def test_a_damaged_index_is_avoided(worn: Table, caplog: pytest.LogCaptureFixture) -> None:
