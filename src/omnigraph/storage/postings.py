@@ -141,13 +141,7 @@ def decode_postings(postings: Sequence[Sequence[bytes]], lengths: Sequence[int])
     # All blocks at once: to unpack a hundred of them takes hardly longer than to unpack one.
     full = [length // _BLOCK for length in lengths]
     blocks = [block for own, count in zip(postings, full, strict=True) for block in own[:count]]
-    firsts = np.zeros(len(blocks), np.int64)
-    distances, counts = _Unpacker(len(blocks)), _Unpacker(len(blocks))
-    for place, block in enumerate(blocks):
-        firsts[place] = int.from_bytes(block[4:8], "little")
-        counts.add(place, block, distances.add(place, block, 8))
-    texts = (firsts[:, None] + np.cumsum(distances.unpack(), axis=1)).ravel()
-    often = counts.unpack().ravel()
+    texts, often = _unpack_blocks(blocks)
     decoded, start = [], 0
     for own, length, count in zip(postings, lengths, full, strict=True):
         posting = Posting(texts[start : start + _BLOCK * count], often[start:][: _BLOCK * count])
@@ -167,40 +161,49 @@ def _extend(posting: Posting, block: bytes, count: int) -> Posting:
     )
 
 
-class _Unpacker:
-    """Blocks of 128 numbers, each block in as many bits as its largest number takes."""
+def _unpack_blocks(blocks: Sequence[bytes]) -> Posting:
+    """The texts of full blocks, one after the other."""
+    parts = [_NO_POSTING]
+    for first in range(0, len(blocks), _BLOCKS_AT_ONCE):
+        some = blocks[first : first + _BLOCKS_AT_ONCE]
+        # With two bytes between them, each starts at a word of 32 bits. The distances of its texts
+        # start one byte after such a word, and its counts two.
+        data = b"\0\0".join([*some, bytes(8 * _LANES)])
+        octets, words = np.frombuffer(data, np.uint8), _words(data, 0)
+        sizes = np.fromiter(map(len, some), np.int64, len(some)) + 2
+        starts = (np.cumsum(sizes) - sizes) // 4
+        widths = octets[4 * starts + 8].astype(np.int64)
+        distances = _unpack(_words(data, 1), starts + 2, widths)
+        texts = np.cumsum(distances, axis=1, dtype=np.int64) + words[starts + 1][:, None]
+        counts_at = starts + 2 + _LANES * widths
+        widths = octets[4 * counts_at + 1].astype(np.int64)
+        counts = _unpack(_words(data, 2), counts_at, widths).astype(np.int64)
+        parts.append(Posting(texts.ravel(), counts.ravel()))
+    return Posting(*(np.concatenate(numbers) for numbers in zip(*parts, strict=True)))
 
-    def __init__(self, count: int) -> None:
-        self._unpacked = np.zeros((count, _BLOCK), np.int64)
-        self._by_width: dict[int, list[tuple[int, bytes]]] = {}
 
-    def add(self, place: int, block: bytes, at: int) -> int:
-        """Take the numbers that start here; where they end."""
-        width = block[at]
-        end = at + 1 + width * _BLOCK // 8
-        if width:
-            self._by_width.setdefault(width, []).append((place, block[at + 1 : end]))
-        return end
+def _words(data: bytes, start: int) -> np.ndarray:
+    """Words of 32 bits, from this byte on."""
+    return np.frombuffer(data, "<u4", (len(data) - start) // 4, start)
 
-    def unpack(self) -> np.ndarray:
-        """All numbers, those of a block in a row."""
-        for width, parts in self._by_width.items():
-            for start in range(0, len(parts), _BLOCKS_AT_ONCE):
-                self._unpack(width, parts[start : start + _BLOCKS_AT_ONCE])
-        return self._unpacked
 
-    def _unpack(self, width: int, parts: Sequence[tuple[int, bytes]]) -> None:
-        data = np.frombuffer(b"".join(part for _, part in parts), np.uint8)
-        # Four lanes of 32-bit words side by side; each lane has every fourth number.
-        lanes = data.reshape(len(parts), width, _LANES, 4).transpose(0, 2, 1, 3)
-        bits = np.unpackbits(
-            np.ascontiguousarray(lanes).reshape(len(parts), _LANES, width * 4),
-            axis=2,
-            bitorder="little",
-        ).reshape(len(parts), _LANES, _BLOCK // _LANES, width)
-        numbers = bits @ (np.int64(1) << np.arange(width, dtype=np.int64))
-        places = [place for place, _ in parts]
-        self._unpacked[places] = numbers.transpose(0, 2, 1).reshape(len(parts), _BLOCK)
+def _unpack(words: np.ndarray, at: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """Blocks of 128 numbers, each block in as many bits as its largest number takes.
+
+    Args:
+        at: The word where each block starts.
+        widths: How many bits a number of it has.
+    """
+    # Four lanes of words side by side; each lane has every fourth number.
+    bits = widths[:, None] * np.arange(_BLOCK // _LANES)
+    places = (at[:, None] + _LANES * (bits >> 5))[:, :, None] + np.arange(_LANES)
+    shifts = (bits & 31).astype(np.uint32)[:, :, None]
+    numbers = words.take(places) >> shifts
+    # A number may end in the next word. To shift one of 32 bits by 32 means nothing, so twice.
+    places += _LANES
+    numbers |= words.take(places) << np.uint32(1) << (np.uint32(31) - shifts)
+    numbers &= ((1 << widths) - 1).astype(np.uint32)[:, None, None]
+    return numbers.reshape(len(at), _BLOCK)
 
 
 def _read_varints(data: bytes, count: int) -> np.ndarray:

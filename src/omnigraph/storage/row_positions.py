@@ -112,6 +112,8 @@ def take_rows(table: Table, positions: np.ndarray, names: Sequence[str]) -> pa.T
     Raises:
         StorageError: the table could not be read.
     """
+    if np.all(positions[:-1] <= positions[1:]):
+        return table.take(positions.tolist(), names)
     order = np.argsort(positions)
     rows = table.take(positions[order].tolist(), names)
     return rows.take(pa.array(np.argsort(order)))

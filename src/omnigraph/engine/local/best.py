@@ -26,7 +26,7 @@ def pick_best(plan: Plan, found: Mapping[str, pa.Table]) -> pa.Table | None:
     if not all(set(read) <= set(rows.column_names) for rows in tables):
         return None
     orders = [
-        rank(rows["id"], rows[SCORE], descending=_is_descending(plan, name))
+        rank(rows, descending=_is_descending(plan, name))
         for name, rows in zip(best.searches, tables, strict=True)
     ]
     if best.fusion is not None:
@@ -35,11 +35,15 @@ def pick_best(plan: Plan, found: Mapping[str, pa.Table]) -> pa.Table | None:
     return _choose(best, rows, order, rows[SCORE].to_numpy()[order])
 
 
-def rank(ids: pa.ChunkedArray, scores: pa.ChunkedArray, *, descending: bool) -> np.ndarray:
+def rank(rows: pa.Table, *, descending: bool) -> np.ndarray:
     """The places of rows by their scores, those of equal scores by their ids."""
-    numbers = scores.to_numpy()
-    texts = np.array(ids.to_pylist(), dtype=object)
-    return np.lexsort((texts, -numbers if descending else numbers))
+    scores = rows[SCORE].to_numpy()
+    numbers = -scores if descending else scores
+    order = np.argsort(numbers)
+    if np.all(np.diff(numbers[order]) > 0):
+        return order
+    ids = np.array(rows["id"].to_pylist(), dtype=object)
+    return np.lexsort((ids, numbers))
 
 
 def _fuse(
@@ -69,9 +73,11 @@ def _choose(best: Best, rows: pa.Table, order: np.ndarray, scores: np.ndarray) -
     """
     if len(order) < best.end:
         return None
-    chosen = rows.take(pa.array(order[best.skip : best.end]))
+    chosen = pa.array(order[best.skip : best.end])
     shown = pa.array(scores[best.skip : best.end], pa.float64())
-    columns = [shown if name is None else chosen[f"{READ}{name}"] for name in best.columns]
+    columns = [
+        shown if name is None else rows[f"{READ}{name}"].take(chosen) for name in best.columns
+    ]
     return pa.Table.from_arrays(columns, names=[*map(str, range(len(columns)))])
 
 

@@ -124,15 +124,16 @@ class CutRun:
 
 def _rank_rows(table: Table, search: Nearness, ids: pa.ChunkedArray) -> pa.Table:
     """The distances of the rows with these ids that have one."""
-    names = ["id", *columns_of(search)]
+    names = columns_of(search)
     if len(ids) <= LOOKED_UP_VECTORS_MAX:
-        rows = lookups.find(table, "id", ids, columns=names)
+        rows = lookups.find(table, "id", ids, columns=["id", *names])
+        own = rows["id"]
     else:
         every = read_all_fragments(table, ["id"])["id"]
         is_wanted = pc.is_in(every, value_set=ids.combine_chunks())
         places = np.flatnonzero(is_wanted.to_numpy())
-        rows = table.take(places.tolist(), names)
-    columns = [rows[name].combine_chunks() for name in names]
-    measured = measure_distances(search, columns[1], columns[2] if len(columns) > 2 else None)
+        rows, own = table.take(places.tolist(), names), every.take(pa.array(places))
+    vectors, *notes = (rows[name].combine_chunks() for name in names)
+    measured = measure_distances(search, vectors, notes[0] if notes else None)
     has_distance = pa.array(~np.isnan(measured))
-    return pa.table({"id": columns[0], SCORE: measured}).filter(has_distance)
+    return pa.table({"id": own, SCORE: measured}).filter(has_distance)
