@@ -203,7 +203,7 @@ def _unpack(words: np.ndarray, at: np.ndarray, widths: np.ndarray) -> np.ndarray
     places += _LANES
     numbers |= words.take(places) << np.uint32(1) << (np.uint32(31) - shifts)
     numbers &= ((1 << widths) - 1).astype(np.uint32)[:, None, None]
-    return numbers.reshape(len(at), _BLOCK)
+    return np.asarray(numbers.reshape(len(at), _BLOCK))
 
 
 def _read_varints(data: bytes, count: int) -> np.ndarray:

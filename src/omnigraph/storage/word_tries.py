@@ -52,7 +52,7 @@ class _Layout(NamedTuple):
     """
 
     is_end: bool
-    count: int
+    way_count: int
     bytes_at: int
     way_size: int
     ways_at: int
@@ -121,7 +121,7 @@ class WordTrie:
             way = self._read_one(address)
             return way if way.byte == byte else None
         node = self._lay_out(address)
-        at = self._data.find(byte, node.bytes_at, node.bytes_at + node.count)
+        at = self._data.find(byte, node.bytes_at, node.bytes_at + node.way_count)
         return None if at < 0 else self._read_way(node, at - node.bytes_at)
 
     def _end(self, address: int) -> int | None:
@@ -140,7 +140,7 @@ class WordTrie:
             return _Node(is_end=False, adds=0, ways=(self._read_one(address),))
         node = self._lay_out(address)
         # The last one is stored first.
-        ways = tuple(self._read_way(node, behind) for behind in reversed(range(node.count)))
+        ways = tuple(self._read_way(node, behind) for behind in reversed(range(node.way_count)))
         return _Node(node.is_end, self._end(address) or 0, ways)
 
     def _read_one(self, address: int) -> _Way:
