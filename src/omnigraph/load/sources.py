@@ -446,7 +446,7 @@ def unknown_store_error(text: str) -> InvalidInputError:
     """The error for the URL of a file that this process cannot read."""
     stores = ", ".join(f"{scheme}://" for scheme in SCHEMES)
     message = f"{text[:200]} is in no store that files are read from without Spark: {stores}"
-    hint = "copy it there, or load it with the engine spark if its file systems know it"
+    hint = "copy it there, or load it with Spark, if that knows the store: engine spark"
     return InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)
 
 

@@ -261,8 +261,14 @@ def test_what_cannot_be_loaded_is_refused_by_name(world, name, error, named, adv
     (world.folder / "empty").mkdir()
     source = name if "://" in name else str(world.folder / name)
     with pytest.raises(error, match=named.replace("*", ".")) as refusal:
-        world.load(source)
+        world.load(source, engine="local")
     assert advised in refusal.value.hint
+
+
+def test_the_url_of_a_file_is_its_path(world):
+    path = world.file("with space.jsonl", node("Person", name="x"))
+    world.load(Path(path).as_uri())
+    assert world.ids("Person") == {"x"}
 
 
 # fmt: off
