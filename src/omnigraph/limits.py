@@ -467,6 +467,9 @@ LOAD_GROUP_BYTES_MAX: Final = 256 << 20
 LOAD_GROUPS_PER_CORE_MIN: Final = 2
 """Tasks per core that a large enough input is cut into: the last ones even out."""
 
+LOAD_SPLITS_PER_GROUP: Final = 4
+"""About how many parts of files a Spark task reads: tasks of whole parts are that even."""
+
 LOAD_PLANNING_THREADS: Final = 16
 """Files whose footers are read at once to plan a load on Spark."""
 

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -82,7 +83,9 @@ def run_minio(program: Path) -> Iterator[MinioServer]:
         address = f"127.0.0.1:{probe.getsockname()[1]}"
         probe.close()
         log = Path(folder) / "log"
-        with log.open("wb") as output:
+        with log.open("wb") as output, warnings.catch_warnings():
+            # The fork that Lance warns of is followed by exec, and never runs Lance.
+            warnings.filterwarnings("ignore", message="lance is not fork-safe")
             process = subprocess.Popen(
                 [program, "server", "--quiet", "--address", address, f"{folder}/data"],
                 stdin=subprocess.DEVNULL,

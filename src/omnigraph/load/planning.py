@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, assert_never
 
+from omnigraph.engine.shares import even_shares
 from omnigraph.errors import InvalidInputError
 from omnigraph.limits import (
     LOAD_BATCH_ROWS,
@@ -14,6 +15,7 @@ from omnigraph.limits import (
     LOAD_GROUP_BYTES_MIN,
     LOAD_GROUPS_PER_CORE_MIN,
     LOAD_PLANNING_THREADS,
+    LOAD_SPLITS_PER_GROUP,
 )
 from omnigraph.load.readers.memory_rows import record_batches
 from omnigraph.load.readers.opening import UnpackingStream
@@ -82,8 +84,8 @@ def plan_shared(
         InvalidInputError: a file is not what its name says.
     """
     total = sum(source.byte_count for source in inputs.items if isinstance(source, FileInput))
-    size = min(LOAD_GROUP_BYTES_MAX, total // max(1, cores * LOAD_GROUPS_PER_CORE_MIN))
-    size = max(LOAD_GROUP_BYTES_MIN, size)
+    # Several for each task, so that tasks can have as much to read as each other.
+    size = max(LOAD_GROUP_BYTES_MIN, _group_bytes(total, cores) // LOAD_SPLITS_PER_GROUP)
 
     def cut(number: int, source: Input) -> tuple[SharedSplit, ...]:
         return tuple(_cut(number, source, size, spool, access_hint))
@@ -110,20 +112,22 @@ def pack_splits(splits: Sequence[SharedSplit], cores: int) -> tuple[tuple[int, .
 
     Those that Spark reads are in no group: it makes tasks of them by itself.
     """
-    total = sum(split.byte_count for split in splits)
+    numbers = [number for number, split in enumerate(splits) if not _is_spark_file(split)]
+    sizes = [splits[number].byte_count for number in numbers]
+    shares = even_shares(
+        sizes, cores, weight_min=LOAD_GROUP_BYTES_MIN, weight_max=_group_bytes(sum(sizes), cores)
+    )
+    return tuple(tuple(numbers[place] for place in share) for share in shares)
+
+
+def _group_bytes(total: int, cores: int) -> int:
+    """How much of so many bytes a task reads at most."""
     share = total // max(1, cores * LOAD_GROUPS_PER_CORE_MIN)
-    bytes_max = max(LOAD_GROUP_BYTES_MIN, min(LOAD_GROUP_BYTES_MAX, share))
-    groups: list[list[int]] = []
-    group_bytes = 0
-    for number, split in enumerate(splits):
-        if isinstance(split, FileSplit) and isinstance(split.file.path, SparkFile):
-            continue
-        if not groups or group_bytes + split.byte_count > bytes_max:
-            groups.append([])
-            group_bytes = 0
-        groups[-1].append(number)
-        group_bytes += split.byte_count
-    return tuple(map(tuple, groups))
+    return max(LOAD_GROUP_BYTES_MIN, min(LOAD_GROUP_BYTES_MAX, share))
+
+
+def _is_spark_file(split: SharedSplit) -> bool:
+    return isinstance(split, FileSplit) and isinstance(split.file.path, SparkFile)
 
 
 def _cut(

@@ -1,10 +1,13 @@
 """What we rely on where objects are read in ranges and written as streams."""
 
+import os
 from urllib.request import Request, urlopen
 
 import obstore
 import pytest
 from obstore.exceptions import BaseError, PreconditionError
+
+from tests.support.s3 import MINIO_VARIABLE
 
 
 def test_a_range_of_the_version_that_was_found_is_read(conditional):
@@ -54,6 +57,7 @@ def test_signed_bytes_are_refused(s3):
     assert bytes(obstore.get(s3, "a").bytes()) == b"abc"
 
 
+@pytest.mark.skipif(MINIO_VARIABLE in os.environ, reason="MinIO refuses such a key itself")
 def test_a_key_with_an_empty_part_makes_a_listing_fail(s3_bucket, s3_server, s3):
     url = f"{s3_server.endpoint}/{s3_bucket}/objects/a//b"
     with urlopen(Request(url, data=b"", method="PUT"), timeout=30):

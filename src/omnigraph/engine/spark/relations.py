@@ -9,6 +9,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from omnigraph.engine.shares import even_shares
 from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.types import crossing_schema, spark_schema, to_crossing
@@ -125,15 +126,7 @@ def pack(
     """
     share = sum(row_counts) // (cores * SPARK_PARTITIONS_PER_CORE_MIN)
     rows_max = max(SPARK_PARTITION_ROWS_MIN, min(rows_max, share))
-    groups: list[list[int]] = []
-    group_rows = 0
-    for position, rows in enumerate(row_counts):
-        if not groups or group_rows + rows > rows_max:
-            groups.append([])
-            group_rows = 0
-        groups[-1].append(position)
-        group_rows += rows
-    return tuple(map(tuple, groups))
+    return even_shares(row_counts, cores, weight_min=SPARK_PARTITION_ROWS_MIN, weight_max=rows_max)
 
 
 def _empty_rows(session: SparkSession, count: int) -> DataFrame:
