@@ -20,23 +20,23 @@ FRIENDS = "query q() { match { $p: Person  $p knows $q } return { $p.name, $q.na
 
 
 def begin(spark: SparkSession, graph: Graph) -> dict[str, Any]:
-    """Load, query, and a refused row."""
+    """Load and query."""
     people = [{"name": "Ada", "age": 36}, {"name": "Bob", "age": 7}]
     rows = {"Person": people, "Knows": [{"from": "Ada", "to": "Bob"}]}
     seen: dict[str, Any] = {"loaded": graph.load(rows, engine="spark").inserted}
     seen["friends"] = graph.query(FRIENDS, engine="spark").rows()
     seen["kind"] = type(spark).__module__
-    try:
-        graph.load({"Person": graph.frame("Person", spark=spark)}, mode="append")
-    except omnigraph.errors.IntegrityError as error:
-        seen["refused"] = str(error.code)
     return seen
 
 
 def go_on(spark: SparkSession, graph: Graph, folder: Path) -> dict[str, Any]:
-    """Branch, diff, merge, export, and the connector both ways."""
+    """A refused row, branch, diff, merge, export, and the connector both ways."""
     seen: dict[str, Any] = {}
     frame = graph.frame("Person", spark=spark)
+    try:
+        graph.load({"Person": frame}, mode="append")
+    except omnigraph.errors.IntegrityError as error:
+        seen["refused"] = str(error.code)
     graph.branches.create("draft")
     draft = graph.at(branch="draft")
     older = frame.withColumn("age", frame.age + 1)

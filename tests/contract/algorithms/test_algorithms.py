@@ -115,12 +115,10 @@ def test_algorithms_compute_what_they_are_defined_as(tmp_path, seed):
 
 def test_spark_computes_the_same(tmp_path):
     graph, plain = draw(tmp_path / "graph.omni", 7)
-    run = graph.algorithms
-    # Few rounds: each is some jobs.
-    ranked = run.pagerank(edges=BOTH, rounds=2, engine="spark")
-    assert ranked.rounds == Rounds(2, converged=False)
-    assert values(ranked) == pytest.approx(definitions.ranks_after(plain, 0.85, 2))
-    assert values(run.triangles(edges=BOTH, engine="spark")) == definitions.triangles(plain)
+    # One round is some jobs, and reads all that other algorithms read; soak has those.
+    ranked = graph.algorithms.pagerank(edges=BOTH, rounds=1, engine="spark")
+    assert ranked.rounds == Rounds(1, converged=False)
+    assert values(ranked) == pytest.approx(definitions.ranks_after(plain, 0.85, 1))
 
 
 @pytest.mark.soak

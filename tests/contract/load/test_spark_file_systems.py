@@ -66,7 +66,7 @@ def test_reports_name_the_file_and_the_line(world: Loaded, lake: str) -> None:
         world.load(f"{lake}/in/*.jsonl")
     assert {(each.origin, each.rule) for each in refusal.value.violations} == {
         (f"{lake}/in/a.jsonl:2", "type"),
-        (f"{lake}/in/a.jsonl:1", "duplicate"),
+        (f"{lake}/in/a.jsonl:1", "key"),
     }
 
 
