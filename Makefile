@@ -83,6 +83,7 @@ bench: $(READY) ## benchmarks, as ratios against the same work done another way
 	$(BIN)/python -m benchmarks.maintenance --write
 	$(BIN)/python -m benchmarks.search --write
 	$(BIN)/python -m benchmarks.algorithms --write
+	$(BIN)/python -m benchmarks.server --write
 	$(BIN)/python -m benchmarks.scale measure 1000000
 	$(BIN)/python -m benchmarks.scale measure 5000000
 	$(BIN)/python -m benchmarks.scale measure 25000000

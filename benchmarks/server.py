@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -21,7 +22,17 @@ import omnigraph
 from benchmarks import program, report
 from omnigraph import graph
 from omnigraph.errors import OmnigraphError
-from tests.support.server_load import BRANCHES, PEOPLE, READ, SCHEMA, WRITE, prepare, run_load
+from tests.support.server_load import (
+    BRANCHES,
+    NOTES,
+    PEOPLE,
+    READ,
+    SCHEMA,
+    WRITE,
+    LoadOutcome,
+    prepare,
+    run_load,
+)
 from tests.support.server_process import ServerProcess
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
@@ -33,8 +44,12 @@ STREAM_ROWS: Final = 1_000_000
 STREAM_ROUNDS: Final = 7
 CLIENTS: Final = 8
 SECONDS: Final = 10.0
+CROWD: Final = 64
+CROWD_SECONDS: Final = 60.0
 ADDED_GOAL: Final = 0.002
 STREAM_GOAL: Final = 0.7
+TAIL_GOAL: Final = 10
+MEMORY_GOAL: Final = 1.25
 
 READING: Final = """\
 A server in a process of its own, on this machine, and one client in this process; the same graph is
@@ -42,7 +57,8 @@ also opened in this process (embedded). Point: one row by its key, in turns, as 
 rows of a type as Arrow, by `omnigraph.connect`, until the table is there, as it is embedded; "by
 httpx" reads the body of `POST query` by that library alone. Throughput: 8 clients, 4
 reads of a point to each write of a row on one of 4 branches, against 8 threads of one process that
-do the same embedded. Clients take their share of the two cores."""
+do the same embedded. Crowd: 64 clients that do the same for 60 s, after 10 s that are not counted;
+then every write that was acknowledged is looked for. Clients take their share of the two cores."""
 
 
 def main() -> None:
@@ -73,13 +89,19 @@ def _section(given: argparse.Namespace, folder: Path) -> str:
         served = run_load(server.port, server.token, clients=CLIENTS, seconds=seconds)
         assert not served.failures, served.failures[:3]
         embedded = _work_embedded(made, seconds)
+        crowd = _crowd(made, server, 1.0 if quick else CROWD_SECONDS)
     counted = len(served.read_seconds) + served.writes
     return "\n\n".join(
         [
             READING,
             report.circumstances(start, versions=["httpx"]),
             "### Goals",
-            "\n".join(_goals(points, (streams[0], streams[1]), is_measured=not quick)),
+            "\n".join(
+                [
+                    *_goals(points, (streams[0], streams[1]), is_measured=not quick),
+                    *_crowd_goals(crowd, is_measured=not quick),
+                ]
+            ),
             "### Times",
             report.table(
                 ["", "embedded", "served"],
@@ -92,8 +114,64 @@ def _section(given: argparse.Namespace, folder: Path) -> str:
                     ["throughput ratio", "", f"{counted / embedded:.2f}"],
                 ],
             ),
+            "### A crowd",
+            report.table(["", "read", "write"], _crowd_rows(crowd)),
+            f"The server holds {crowd.early >> 20} MiB before that minute, and "
+            f"{crowd.late >> 20} MiB after it. Answers that asked to try again: "
+            f"{sum(crowd.outcome.refused.values())}.",
         ]
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """What many clients saw, and the bytes that the server held before and after them."""
+
+    outcome: LoadOutcome
+    early: int
+    late: int
+
+
+def _crowd(made: graph.Graph, server: ServerProcess, seconds: float) -> Crowd:
+    run_load(server.port, server.token, clients=CROWD, seconds=seconds / 6, run="early")
+    early = server.resident_bytes()
+    outcome = run_load(server.port, server.token, clients=CROWD, seconds=seconds, run="crowd")
+    late = server.resident_bytes()
+    assert not outcome.failures, outcome.failures[:3]
+    stored = {
+        row["n.text"] for branch in BRANCHES for row in made.query(NOTES, branch=branch).rows()
+    }
+    lost = [note for notes in outcome.acknowledged.values() for note in notes - stored]
+    assert not lost, lost[:3]
+    return Crowd(outcome, early, late)
+
+
+def _crowd_goals(crowd: Crowd, *, is_measured: bool) -> list[str]:
+    ratio = crowd.outcome.percentile(0.99) / crowd.outcome.percentile(0.5)
+    grown = crowd.late / crowd.early
+    return [
+        report.goal(
+            f"with {CROWD} clients, p99 of a point is {ratio:.1f} times its p50 (goal {TAIL_GOAL})",
+            "",
+            is_met=ratio <= TAIL_GOAL,
+            is_measured=is_measured,
+        ),
+        report.goal(
+            f"a minute of that leaves {grown:.2f} times the memory (goal {MEMORY_GOAL})",
+            "",
+            is_met=grown <= MEMORY_GOAL,
+            is_measured=is_measured,
+        ),
+    ]
+
+
+def _crowd_rows(crowd: Crowd) -> list[list[str]]:
+    times = crowd.outcome.read_seconds, crowd.outcome.write_seconds
+    rows = [
+        [name, *(f"{sorted(each)[int(len(each) * share)] * 1000:.1f} ms" for each in times)]
+        for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
+    ]
+    return [["requests", *(f"{len(each):,}" for each in times)], *rows]
 
 
 def _goals(

@@ -23,6 +23,7 @@ from omnigraph.errors import (
     InvalidInputError,
     InvalidParameterError,
     OmnigraphError,
+    OutcomeUnknownError,
     StorageError,
 )
 from omnigraph.limits import (
@@ -135,7 +136,9 @@ class Requests:
         Raises:
             InvalidInputError: the key was used for another request. Nothing changed.
             ConflictError: others kept carrying out the same request. Nothing is known of it yet.
+            OutcomeUnknownError: each attempt failed where it may have landed.
         """
+        unknown: OutcomeUnknownError | None = None
         for _ in range(REQUEST_ATTEMPTS_MAX):
             record = self._find(order.actor, key)
             if record is not None and self._is_done(record):
@@ -147,13 +150,16 @@ class Requests:
                 now = self._find(order.actor, key)
                 if now is not None and self._is_done(now):
                     return read(now.result)
-                if failure.code is not ErrorCode.REQUEST_TAKEN:
+                if isinstance(failure, OutcomeUnknownError):
+                    # The next attempt has the same commit id: it resolves this one, or replaces it.
+                    unknown = failure
+                elif failure.code is not ErrorCode.REQUEST_TAKEN:
                     raise
             else:
                 if result.commit_id is None:
                     self._keep(order, key, record, None, result.to_json())
                 return result
-        raise _taken_error(key)
+        raise unknown or _taken_error(key)
 
     def landed(self, key: RequestKey, actor: str | None) -> Mapping[str, Any] | None:
         """The result of a request that was carried out; None if it was not.

@@ -1,12 +1,21 @@
 """Requests with keys: one commit, and one result, however often they are repeated."""
 
+from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
 
 import pytest
 
 from omnigraph import graph as graphs
-from omnigraph.errors import ErrorCode, IntegrityError, InvalidInputError, InvalidParameterError
+from omnigraph.errors import (
+    ErrorCode,
+    IntegrityError,
+    InvalidInputError,
+    InvalidParameterError,
+    StorageError,
+)
+from omnigraph.failpoints import Failpoint, arm
+from omnigraph.recovery.sidecars import Pending
 from omnigraph.transaction.requests import RequestKey
 from tests.support.clocks import LaterClock
 from tests.support.concurrency import at_once
@@ -34,6 +43,28 @@ def test_a_repetition_has_the_first_result(graph, tmp_path):
     assert again == first
     assert notes(graph) == 1
     assert graph.snapshot().head.commit_id == first.commit_id
+
+
+def test_a_request_whose_outcome_is_unknown_is_repeated_by_itself(graph):
+    """A write and its undoing fail, as beside a recovery of what a killed process left."""
+    left = [Failpoint.WRITE_AFTER_EACH_APPLY, Failpoint.RECOVERY_AFTER_CLAIM]
+
+    def fail_once(point: Failpoint) -> None:
+        if point in left:
+            left.remove(point)
+            message = "the disk is gone"
+            raise StorageError(message)
+
+    points = tuple(left)
+    with ExitStack() as stack:
+        for point in points:
+            stack.enter_context(arm(point, partial(fail_once, point)))
+        result = graph.mutate(NOTE, key="k")
+
+    assert left == []
+    assert graph.mutate(NOTE, key="k") == result
+    assert notes(graph) == 1
+    assert graph.recoveries.pending() == Pending((), (), ())
 
 
 def test_a_repetition_of_what_a_rule_forbids_twice_has_the_first_result(graph):
