@@ -33,6 +33,7 @@ from omnigraph.server.identity import Identities
 from omnigraph.server.jobs import Job, JobFolder
 from omnigraph.server.logins import LoginCodes
 from omnigraph.server.metrics import Metrics
+from omnigraph.server.preload import preload
 from omnigraph.server.settings import ServerSettings
 from omnigraph.server.tokens import TokenFile
 from omnigraph.transaction.requests import RequestKey
@@ -40,6 +41,9 @@ from omnigraph.transaction.requests import RequestKey
 _log: Final = logging.getLogger("omnigraph.server")
 _HANDLES_MAX: Final = 64
 """Actors of graphs with a policy whose handles are kept open."""
+
+_READS_FIRST_SECONDS: Final = 0.1
+"""How long a write lets many reads go first: they are short, and share the processor with it."""
 
 T = TypeVar("T")
 
@@ -82,6 +86,7 @@ class GraphService:
         Raises:
             OmnigraphError: a graph cannot be opened. Nothing is served.
         """
+        preload()
         self._graphs = {
             name: graphs.open(section.uri, read_only=section.read_only, clock=self.clock)
             for name, section in self.settings.graphs.items()
@@ -177,6 +182,7 @@ class GraphService:
             LimitExceededError: too many requests run and wait. Nothing was changed.
         """
         async with self.writes.enter(actor):
+            await self.reads.calm(_READS_FIRST_SECONDS)
             self._require_running()
             running = asyncio.get_running_loop().run_in_executor(self._writers, work)
             try:
