@@ -39,7 +39,7 @@ from omnigraph.storage.tables import Table
 from omnigraph.testing.aggregates import SumTooLargeError
 from omnigraph.testing.comparisons import assert_same_rows, is_left_to_rounding
 from omnigraph.testing.graphs import graphs, query_catalogs
-from omnigraph.testing.query_strategies import QueryCase, read_queries
+from omnigraph.testing.query_strategies import QueryCase, read_queries, small_queries
 from omnigraph.testing.reference import ReferenceGraph, evaluate
 from tests.support.engines import answer, index_everything, store_tables
 from tests.support.query_cases import NOW
@@ -77,8 +77,16 @@ def questions(draw: st.DrawFn, text_max: int | None = None) -> Question:
     queries = read_queries(catalog)
     if text_max is not None:
         queries = queries.filter(lambda case: len(case.text) <= text_max)
-    asked = draw(st.lists(queries, min_size=1, max_size=QUERIES_PER_GRAPH))
+    asked = draw(st.lists(queries | small_queries(catalog), min_size=1, max_size=QUERIES_PER_GRAPH))
     return Question(catalog, graph, asked)
+
+
+@st.composite
+def small_questions(draw: st.DrawFn) -> Question:
+    catalog = draw(query_catalogs())
+    queries = small_queries(catalog)
+    asked = st.lists(queries, min_size=QUERIES_PER_GRAPH, max_size=QUERIES_PER_GRAPH)
+    return Question(catalog, draw(graphs(catalog)), draw(asked))
 
 
 CRAMPED = {
@@ -182,6 +190,16 @@ def test_arrays_and_sql_agree_with_the_reference_on_many_queries(
     check([BY_ARRAYS, BY_SQL], question, indexed=False, cramped=cramped)
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+@given(question=small_questions(), indexed=st.booleans(), cramped=st.booleans())
+@settings(ordinary, max_examples=300)
+def test_engines_agree_with_the_reference_on_thousands_of_small_queries(
+    question: Question, *, indexed: bool, cramped: bool
+) -> None:
+    check([BY_ARRAYS, BY_SQL], question, indexed=indexed, cramped=cramped)
+
+
 @pytest.fixture(scope="module")
 def spark_engine(spark: SparkSession) -> SparkEngine:
     return SparkEngine(spark)
@@ -190,6 +208,16 @@ def spark_engine(spark: SparkSession) -> SparkEngine:
 @given(question=questions(GATED_SPARK_TEXT_MAX))
 @settings(ordinary, max_examples=ordinary.max_examples // 8)
 def test_spark_agrees_with_the_reference(spark_engine: SparkEngine, question: Question) -> None:
+    check([spark_engine], question, indexed=False)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+@given(question=small_questions())
+@settings(ordinary, max_examples=40)
+def test_spark_agrees_with_the_reference_on_hundreds_of_small_queries(
+    spark_engine: SparkEngine, question: Question
+) -> None:
     check([spark_engine], question, indexed=False)
 
 

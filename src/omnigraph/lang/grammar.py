@@ -27,6 +27,9 @@ TEXT_LENGTH_MAX: Final = 1 << 20
 NESTING_MAX: Final = 64
 """Brackets open at once. The functions that walk a tree recurse; handwritten text is shallower."""
 
+OPERATORS_MAX: Final = 64
+"""Operators inside each other, also without brackets: a sum of many terms is such a tree."""
+
 _OPTIONS: Final[dict[str, Any]] = {
     "parser": "lalr",
     "lexer": "contextual",
@@ -64,12 +67,14 @@ class Grammar:
         code: The code of a syntax error.
         terminals: The description of each terminal that is a pattern: `{"TYPE": "a type name"}`.
         hints: The hint for each text that is often found in a wrong place.
+        operators: The rules of operators, which nest without brackets.
     """
 
     package: str
     code: str
     terminals: Mapping[str, str]
     hints: Mapping[str, str]
+    operators: frozenset[str] = frozenset()
 
     def parse(self, source: Source, within: Span) -> Tree[Token] | Diagnostic:
         """The tree of one span of a text that `admit` accepts, or the first syntax error in it.
@@ -78,9 +83,22 @@ class Grammar:
         """
         lark = _lark(self.package)
         try:
-            return lark.parse(TextSlice(source.text, within.start, within.end))
+            tree = lark.parse(TextSlice(source.text, within.start, within.end))
         except UnexpectedInput as error:
             return self._diagnostic(error, source, within)
+        return self._too_deep(tree) or tree
+
+    def _too_deep(self, tree: Tree[Token]) -> Diagnostic | None:
+        """The error of operators that nest too deep, without recursion."""
+        left = [(tree, 0)]
+        while left:
+            part, depth = left.pop()
+            depth += part.data in self.operators
+            if depth > OPERATORS_MAX:
+                message = f"operators nest deeper than {OPERATORS_MAX}"
+                return Diagnostic(self.code, span_of(part), message)
+            left += [(child, depth) for child in part.children if isinstance(child, Tree)]
+        return None
 
     def admit(self, source: Source) -> tuple[Diagnostic, ...]:
         """Errors that prevent parsing: a text too long, not Unicode, or nested too deep."""

@@ -79,6 +79,7 @@ _GRAMMAR: Final = Grammar(
             )
         },
     },
+    operators=frozenset({"arithmetic", "negative", "inverse", "case", "call", "subquery"}),
     hints={
         "null": "a property is tested with: $x.name is null",
         "&&": "write and",

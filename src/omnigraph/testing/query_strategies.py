@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from enum import StrEnum
 from typing import Final, TypeVar
 
 from hypothesis import strategies as st
@@ -81,6 +82,24 @@ _POOLS: Final[Mapping[Scalar, tuple[str | int | float | bool | date, ...]]] = {
 }
 
 
+class Construct(StrEnum):
+    """What a small query may be about: the constructs of the language, each by itself."""
+
+    CONDITION = "condition"
+    EXPRESSION = "expression"
+    OPTIONAL = "optional"
+    NEGATION = "negation"
+    SUBQUERY = "subquery"
+    TYPES = "several types"
+    STAGE = "stage"
+    WALK = "walk"
+    EDGE = "edge variable"
+    PATH = "path"
+    GROUP = "group"
+    DISTINCT = "distinct"
+    OBJECT = "object"
+
+
 @dataclass(frozen=True, slots=True)
 class QueryCase:
     """A query and values for its parameters."""
@@ -120,19 +139,29 @@ def read_queries(catalog: Catalog) -> st.SearchStrategy[QueryCase]:
     return _cases(catalog)
 
 
+def small_queries(catalog: Catalog) -> st.SearchStrategy[QueryCase]:
+    """Read queries of a few clauses, each about one construct of the language or two.
+
+    Engines answer thousands of them in minutes, so every pair of constructs meets.
+    """
+    constructs = st.lists(st.sampled_from(Construct), min_size=1, max_size=2, unique=True)
+    return constructs.flatmap(lambda drawn: _cases(catalog, frozenset(drawn)))
+
+
 @st.composite
-def _cases(draw: st.DrawFn, catalog: Catalog) -> QueryCase:
-    builder = _Query(draw, catalog)
+def _cases(
+    draw: st.DrawFn, catalog: Catalog, constructs: frozenset[Construct] | None = None
+) -> QueryCase:
+    builder = _Query(draw, catalog, constructs)
     clauses = builder.block({}, depth=0)
     stages: list[ast.Stage] = []
-    # None is the simplest, which is what true is for Hypothesis.
-    while len(stages) < _STAGES_MAX and not builder.chance(75):
+    while len(stages) < builder.stages_max and builder.takes(Construct.STAGE, 25):
         stages.append(builder.stage(clauses))
         clauses = builder.block(builder.scope, depth=0) if builder.chance(80) else ()
         if not builder.scope:
             clauses = builder.block({}, depth=0)
-    is_grouped = draw(st.booleans())
-    distinct = builder.chance(15)
+    is_grouped = builder.takes(Construct.GROUP, 50)
+    distinct = builder.takes(Construct.DISTINCT, 15)
     projections = builder.grouped_columns() if is_grouped else builder.columns(distinct=distinct)
     orderings = builder.orderings(projections, grouped=is_grouped, distinct=distinct)
     limit, skip = builder.limit(), builder.skip()
@@ -154,6 +183,7 @@ class _Query:
     """One query under construction.
 
     Attributes:
+        constructs: What a small query is about; None for a query of everything.
         scope: The types of the variables of the outermost block, once it is complete.
         optional: The variables that optional parts bind.
         kept: The types of the values that the stage before kept.
@@ -163,6 +193,7 @@ class _Query:
 
     draw: st.DrawFn
     catalog: Catalog
+    constructs: frozenset[Construct] | None = None
     parameters: list[ast.ParameterNode] = field(default_factory=list)
     values: dict[str, object] = field(default_factory=dict)
     scope: dict[str, BoundType] = field(default_factory=dict)
@@ -175,6 +206,31 @@ class _Query:
     def chance(self, percent: int) -> bool:
         """True with about this probability."""
         return self.draw(st.integers(1, 100)) <= percent
+
+    def takes(self, construct: Construct, percent: int) -> bool:
+        """Whether to draw a construct: often if a small query is about it, never if about others.
+
+        Args:
+            percent: How often a query of everything does.
+        """
+        if self.constructs is not None:
+            percent = max(percent, 65) if construct in self.constructs else 0
+        # Without is the simplest, which is what true is for Hypothesis.
+        return not self.chance(100 - percent)
+
+    def some(self, count: int) -> range:
+        """At most so many, or at most one in a small query."""
+        return range(self.draw(st.integers(0, count if self.constructs is None else 1)))
+
+    @property
+    def stages_max(self) -> int:
+        """How many stages it may have."""
+        return _STAGES_MAX if self.constructs is None else 1
+
+    @property
+    def depth_max(self) -> int:
+        """How many blocks may be around one."""
+        return _DEPTH_MAX if self.constructs is None else 1
 
     def choose(self, options: Sequence[_ValueT]) -> _ValueT:
         """One of these."""
@@ -201,21 +257,20 @@ class _Query:
             )
         else:
             clauses.append(self._start(scope))
-        clauses += [self._walk(scope, scope) for _ in range(self.draw(st.integers(0, 3)))]
-        if self.chance(20):
+        clauses += [self._walk(scope, scope) for _ in self.some(3)]
+        if self.constructs is None and self.chance(20):
             name = self._name()
             scope[name] = node = self._node_type()
             clauses.append(self._binding(name, node))
-        for likely in (75, 85) if depth < _DEPTH_MAX else ():
-            # None is the simplest, which is what true is for Hypothesis.
-            if not self.chance(likely):
+        for likely in (25, 15) if depth < self.depth_max else ():
+            if self.takes(Construct.OPTIONAL, likely):
                 clauses.append(self._optional(scope, depth=depth + 1))
         for name in sorted(self.paths.keys() - known_paths.keys()):
             if self.chance(30):
                 clauses.append(self._path_condition(name))
-        filters = [self._condition(scope) for _ in range(self.draw(st.integers(0, 3)))]
+        filters = [self._condition(scope) for _ in self.some(3)]
         clauses += [filter_ for filter_ in filters if filter_ is not None]
-        if depth < _DEPTH_MAX and self.chance(35):
+        if depth < self.depth_max and self.takes(Construct.NEGATION, 35):
             kind = ast.Existence if self.chance(30) else ast.Negation
             paths = dict(self.paths)
             clauses.append(kind(self.block(scope, depth=depth + 1), _NOWHERE))
@@ -253,12 +308,12 @@ class _Query:
             readable = self.kept_words(sortable=distinct) or readable
         if distinct and self.chance(70):
             expressions = [self.choose(readable)]
-        for _ in range(self.draw(st.integers(0, 3))):
-            if self.chance(25):
+        for _ in self.some(3):
+            if self.takes(Construct.EXPRESSION, 25):
                 value, type_ = self._computed(self.scope)
                 expressions.append(value if isinstance(type_, Scalar) else self.choose(readable))
                 continue
-            if not distinct and not self.chance(90):
+            if not distinct and self.takes(Construct.SUBQUERY, 10):
                 outer = self.scope if self.chance(80) else {}
                 expressions.append(self._subquery(outer, is_returned=True)[0])
                 continue
@@ -270,7 +325,7 @@ class _Query:
                 if function is ast.PathFunction.NODES or has_cost:
                     expressions.append(ast.PathCall(function, _variable(name), _NOWHERE))
         projections = self._with_aliases(expressions)
-        if distinct or not self.chance(20):
+        if distinct or not self.takes(Construct.OBJECT, 20):
             return projections
         return *projections, ast.Projection(self._object(), ast.Name("an_object", _NOWHERE))
 
@@ -378,7 +433,7 @@ class _Query:
     def _node_type(self) -> NodeType | SeveralTypes:
         """A node type, or several."""
         types = [self.choose(self.catalog.node_types)]
-        if not self.chance(80):
+        if self.takes(Construct.TYPES, 20):
             types.append(self.choose(self.catalog.node_types))
         bound = together(types)
         assert not isinstance(bound, EdgeType), "they are types of nodes"
@@ -419,7 +474,7 @@ class _Query:
         if not touching:
             return self._binding(origin, node)
         edges = [self.choose(touching)]
-        if not self.chance(75):
+        if self.takes(Construct.TYPES, 25):
             edges.append(self.choose(touching))
         # Read from left to right, the types decide: forwards, if they allow it.
         ways = [(edge.source, edge.target, edge.source in names) for edge in edges]
@@ -453,11 +508,13 @@ class _Query:
         chains = len(ends) == 1
         hops: ast.Hops | None = None
         edge_variable: ast.Variable | None = None
-        if self.chance(30):
+        if self.takes(Construct.WALK, 30) or (
+            self.constructs is not None and self.takes(Construct.PATH, 0)
+        ):
             low = self.draw(st.integers(1, 3)) if chains else 1
             high = self.draw(st.integers(low, 4)) if chains or len(set(edges)) == 1 else 1
             hops = ast.Hops(ast.Integer(low, _NOWHERE), ast.Integer(high, _NOWHERE), _NOWHERE)
-        elif self.chance(30):
+        elif self.takes(Construct.EDGE, 30):
             edge_variable = _variable(self._name())
             scope[edge_variable.name] = together(edges)
         first, *others = (
@@ -480,7 +537,7 @@ class _Query:
 
     def _path(self, edges: Sequence[EdgeType], hops: ast.Hops | None) -> ast.PathNode | None:
         """A path of a walk along these edges, or none."""
-        if self.chance(80 if hops is None else 50):
+        if not self.takes(Construct.PATH, 20 if hops is None else 50):
             return None
         weights = [
             each.name
@@ -502,7 +559,7 @@ class _Query:
 
     def _condition(self, scope: _Scope, *, depth: int = 0) -> ast.Condition | None:
         """A condition of conditions, or one on a column; None if no operator fits what is drawn."""
-        if depth > _DEPTH_MAX or self.chance(70):
+        if depth > self.depth_max or not self.takes(Construct.CONDITION, 30):
             return self._filter(scope)
         if self.chance(35):
             inner = self._condition(scope, depth=depth + 1)
@@ -520,9 +577,9 @@ class _Query:
         """A condition on a column of the scope; None if no operator fits the drawn column."""
         if self.kept and self.chance(30):
             return self._kept_condition(scope)
-        if self.nesting < _DEPTH_MAX and not self.chance(95):
+        if self.nesting < self.depth_max and self.takes(Construct.SUBQUERY, 5):
             return ast.Existence(self._inner_block(scope)[0], _NOWHERE)
-        if self.chance(20):
+        if self.takes(Construct.EXPRESSION, 20):
             return self._compared(scope)
         if not self.chance(92):
             return self._identity(scope)
@@ -543,7 +600,7 @@ class _Query:
     def stage(self, clauses: tuple[ast.Clause, ...]) -> ast.Stage:
         """A stage after the block of these clauses; the scope is then what it keeps."""
         before, is_grouped = dict(self.scope), self.draw(st.booleans())
-        distinct = self.chance(15)
+        distinct = self.takes(Construct.DISTINCT, 15)
         names = [name for name in sorted(before) if self.chance(60)]
         values: dict[str, tuple[ast.Expression, PropertyType]] = {}
         for _ in range(self.draw(st.integers(0 if names and not is_grouped else 1, 2))):
@@ -656,7 +713,7 @@ class _Query:
 
     def _computed(self, scope: _Scope, *, depth: int = 0) -> tuple[ast.Expression, PropertyType]:
         """A value that is computed from columns of the scope, and its type."""
-        if self.nesting < _DEPTH_MAX and not self.chance(90):
+        if self.nesting < self.depth_max and self.takes(Construct.SUBQUERY, 10):
             return self._subquery(scope)
         column, type_, _ = self.choose(_columns(scope))
         choice = self.draw(st.integers(1, 100))
@@ -701,7 +758,7 @@ class _Query:
     def _inner_block(self, scope: _Scope) -> tuple[tuple[ast.Clause, ...], dict[str, BoundType]]:
         self.nesting += 1
         paths = dict(self.paths)
-        depth = _DEPTH_MAX if self.chance(70) else _DEPTH_MAX - 1
+        depth = self.depth_max if self.chance(70) else self.depth_max - 1
         clauses, inner = self._scoped_block(scope, depth=depth)
         self.nesting -= 1
         self.paths = paths

@@ -279,8 +279,12 @@ def test_explain_says_by_what_a_query_is_answered(tmp_path: Path) -> None:
         "SQL, because it follows no edges"
     )
     degree = "count { $p knows $_ } as n"
-    assert made.explain(asked(f"match {{ $p: Person }} return {{ {degree} }}")).means == (
-        "arrays for its subqueries, because their edges fit into memory; then SQL"
-    )
+    by_parts = "arrays for parts of it, because their edges fit into memory; then SQL"
+    assert made.explain(asked(f"match {{ $p: Person }} return {{ {degree} }}")).means == by_parts
+    optional = "match { $p: Person  optional { $p knows $q } }"
+    counted = asked(f"{optional} return {{ $p.age as a, count($q) as n, sum($q.age) as s }}")
+    assert made.explain(counted).means == by_parts
+    listed = made.explain(asked(f"{optional} return {{ $p, $q }}"))
+    assert listed.means == "SQL, because it has optional parts"
     by_key = asked('match { $p: Person {name: "p"} } return { $p.age as age }')
     assert made.explain(by_key).means == "a lookup, because it wants one row by its key"

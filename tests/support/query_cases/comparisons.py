@@ -50,6 +50,17 @@ LOGIC = tuple(
 
 CASES = (
     *LOGIC,
+    # On arrays these were not tested at all.
+    people("a condition on no variable", "$p knows $_  $x > 3", takes="$x: I64", x=3),
+    people("one that holds", "$p worksAt $_  $x > 3", "ada", "bob", "cy", takes="$x: I64", x=4),
+    people("the type of one type", '$p knows $_  type($p) != "Person"'),
+    people("one in a not", "not { $p knows $_  $x > 3 }", "eve", takes="$x: I64", x=4),
+    people(
+        "one that is all of a not",
+        "$p knows $_  not { $p.name = $p.name  $x > 3 }",
+        takes="$x: I64",
+        x=4,
+    ),
     people("either condition is enough", '$p.age < 30 or $p.city = "London"', "ada", "cy", "dee"),
     people("and binds more than or", '$p.age = 36 or $p.age = 25 and $p.city = "x"', "ada", "dee"),
     people(

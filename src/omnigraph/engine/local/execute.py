@@ -88,7 +88,7 @@ class LocalEngine:
             edges = ", ".join(sorted({str(each.edges) for each in plan.paths.searches}))
             return f"arrays of {edges} for its paths if they fit into memory, and SQL for the rest"
         if plan.parts is not None and self._finds_parts(plan, plan.parts, data):
-            return "arrays for its subqueries, because their edges fit into memory; then SQL"
+            return "arrays for parts of it, because their edges fit into memory; then SQL"
         return str(self._matcher.choose(plan, data))
 
     def searches(self, plan: Plan, data: Data) -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -178,7 +178,14 @@ def _pattern(
     outer: Mapping[str, TableKey],
     prefix: str = "",
     keys: dict[str, FixedKey] | None = None,
+    around: Sequence[str] = (),
 ) -> GraphPattern:
+    """The pattern of a block.
+
+    Args:
+        outer: The variables of the blocks around it.
+        around: Those among them that it uses.
+    """
     nodes = {
         node.variable: TableKey(TableKind.NODE, node.type_name)
         for node in block.nodes
@@ -198,10 +205,11 @@ def _pattern(
         conditions += own
     conditions += [each for each in block.filters if not _is_of_one_node(each, block)]
     known = {**outer, **nodes}
+    some = next(iter(nodes), around[0] if around else "")
     return GraphPattern(
         nodes,
         tuple(_link(traversal, state) for traversal in block.traversals),
-        tuple(_condition(each, state) for each in conditions),
+        tuple(_condition(each, state, some) for each in conditions),
         tuple(
             _negated(negation, state, known, prefix=f"{prefix}{place}.")
             for place, negation in enumerate(block.negations)
@@ -213,8 +221,9 @@ def _negated(
     negation: ir.Negation, state: LoweringState, known: Mapping[str, TableKey], *, prefix: str
 ) -> NegatedPattern:
     """The pattern of a negation, with names for its ends that no other block has."""
-    pattern = _pattern(name_ends(negation.block, prefix), state, known, prefix)
     outer = {variable: known[variable] for variable in negation.outer if variable in known}
+    block = name_ends(negation.block, prefix)
+    pattern = _pattern(block, state, known, prefix, around=tuple(outer))
     return NegatedPattern(pattern, outer)
 
 
@@ -249,9 +258,15 @@ def _link(traversal: ir.Traversal, state: LoweringState) -> Link:
     )
 
 
-def _condition(condition: ir.Filter, state: LoweringState) -> RowCondition:
+def _condition(condition: ir.Filter, state: LoweringState, some: str) -> RowCondition:
+    """A condition on rows; what is about none of them holds for all nodes of `some`, or for none.
+
+    Args:
+        some: A variable of the pattern.
+    """
     operands = (each for each in operands_of(condition) if isinstance(each, ir.ColumnValue))
     uses = tuple(dict.fromkeys((each.variable, each.column) for each in operands))
+    uses = uses or ((some, "id"),)
     scope = {use: column(str(place), VALUES) for place, use in enumerate(uses)}
     return RowCondition(uses, filter_tree(condition, scope, state.given, state.builder.bindings))
 

@@ -30,7 +30,6 @@ from omnigraph.query.lowering.stages import (
     uses_after,
 )
 from omnigraph.query.lowering.state import LoweringState
-from omnigraph.query.lowering.subqueries import separate_query
 from omnigraph.query.lowering.usage import Use, uses_of_block, uses_of_results
 from omnigraph.relational.plans import (
     Lookup,
@@ -261,24 +260,21 @@ def _lower_selection(query: ir.Selection, state: LoweringState, outer: Rows | No
 
 
 def _lower_parts(query: ir.Selection, catalog: Catalog, given: Given) -> StageTemplates | None:
-    """Plans of the query's subqueries that patterns can say, and the plan of what is around them.
+    """Plans of parts of the query that patterns can say, and the plan of what is around them.
 
-    None if there are no such subqueries.
+    Those are subqueries, and optional parts of which only sums are used. None if there are none.
     """
     state = LoweringState(catalog, given)
     before: list[tuple[Template, str]] = []
 
-    def separate(part: ir.Subquery, keys: Sequence[Use]) -> str | None:
-        selection = separate_query(part, keys, catalog)
-        if selection is None:
-            return None
-        template = _lower_selection(selection, LoweringState(catalog, given), None)
+    def separate(stage: ir.Stage) -> str | None:
+        template = _lower_selection(stage, LoweringState(catalog, given), None)
         if isinstance(template.matching, NoPattern):
             return None
         before.append((template, state.builder.give()))
         return before[-1][1]
 
-    if not query.match.subqueries:
+    if not query.match.subqueries and not query.match.optionals:
         return None
     uses = frozenset([*uses_of_block(query.match), *uses_of_results(query)])
     rows = block_rows(state, query.match, uses, summary=Summary.of(query), separate=separate)
@@ -286,7 +282,7 @@ def _lower_parts(query: ir.Selection, catalog: Catalog, given: Given) -> StageTe
         return None
     limit, skip = _count(query.limit, given.values), _count(query.skip, given.values)
     plan = _results_plan(query, state, rows, limit, skip)
-    last = Template(plan, tuple(state.seeds), matching=NoPattern("its subqueries are done"))
+    last = Template(plan, tuple(state.seeds), matching=NoPattern("its parts are done"))
     return StageTemplates(tuple(before), last)
 
 

@@ -33,7 +33,13 @@ from omnigraph.query.lowering.paths import given_path_ends, path_ends
 from omnigraph.query.lowering.row_tables import Rows, place_key, places_of
 from omnigraph.query.lowering.searching import passes, search_of
 from omnigraph.query.lowering.state import LoweringState
-from omnigraph.query.lowering.subqueries import grouped_query, join_separate, join_value
+from omnigraph.query.lowering.subqueries import (
+    grouped_query,
+    join_separate,
+    join_value,
+    separate_query,
+    separate_sums,
+)
 from omnigraph.query.lowering.usage import Use, uses_of_argument, uses_of_block
 from omnigraph.query.lowering.walks import (
     FROM,
@@ -60,8 +66,8 @@ from omnigraph.query.lowering.weights import (
 from omnigraph.relational.plans import Place
 from omnigraph.relational.trees import column, named, named_column, subquery, table
 
-Separate: TypeAlias = Callable[[ir.Subquery, Sequence[Use]], str | None]
-"""The relation that has the rows of a subquery's `separate_query`; None to find them here."""
+Separate: TypeAlias = Callable[[ir.Stage], str | None]
+"""The relation that has the rows of a stage, by place; None to find them here."""
 
 
 def block_rows(
@@ -92,7 +98,7 @@ def block_rows(
         rows = _subtract(state, rows, negation)
     for part in block.optionals:
         if summary is not None and is_only_summed(part, block, summary):
-            rows = _weigh_by(state, rows, part, uses, summary)
+            rows = _weigh_by(state, rows, part, uses, summary, separate)
         else:
             rows = _extend(state, rows, part, uses)
     for each in block.subqueries:
@@ -157,18 +163,17 @@ def _weigh_by(
     part: ir.OptionalPart,
     uses: frozenset[Use],
     summary: Summary,
+    separate: Separate | None,
 ) -> Rows:
     """The rows, each with the number of those that the optional block adds, and their sums."""
-    bound = bound_in(part.block)
-    inner_summary = summary.within(bound, part.outer)
-    inner = _optional_rows(state, rows, part, uses, inner_summary)
     ids = keys_of(part, uses_of_block(part.block))
-    sums = group_sums(state, inner, ids, inner_summary.sums)
+    sums = _sums_of(state, rows, part, uses, summary, separate)
     first = len(rows.carried)
     added = {what: f"s{first + place}" for place, what in enumerate(sums.carried)}
     weight = None if rows.weight is None else column(rows.weight, "k")
     # Without a row of the optional block, there is one of nulls.
-    times = or_one(column(WEIGHT, "x"))
+    assert sums.weight is not None, "rows were counted"
+    times = or_one(column(sums.weight, "x"))
     query = exp.select(
         *(column(name, "k") for name in rows.columns.values()),
         named(product([each for each in (weight, times) if each is not None]) or times, WEIGHT),
@@ -191,6 +196,28 @@ def _weigh_by(
     )
 
 
+def _sums_of(
+    state: LoweringState,
+    rows: Rows,
+    part: ir.OptionalPart,
+    uses: frozenset[Use],
+    summary: Summary,
+    separate: Separate | None,
+) -> Rows:
+    """For each combination of what an optional part has from outside: its number, and sums."""
+    keys = keys_of(part, uses_of_block(part.block))
+    inner_summary = summary.within(bound_in(part.block), part.outer)
+    sums = inner_summary.sums
+    stage = None if separate is None else separate_sums(part, keys, sums, state.catalog)
+    if separate is not None and stage is not None and (relation := separate(stage)) is not None:
+        columns = {use: f"c{place}" for place, use in enumerate(keys)}
+        first = len(keys) + 1
+        carried = {what: f"c{first + place}" for place, what in enumerate(sums)}
+        return Rows(relation, columns, {}, f"c{len(keys)}", carried)
+    inner = _optional_rows(state, rows, part, uses, inner_summary)
+    return group_sums(state, inner, keys, sums)
+
+
 def _optional_rows(
     state: LoweringState,
     rows: Rows,
@@ -210,7 +237,8 @@ def _derive(state: LoweringState, rows: Rows, part: ir.Subquery, separate: Separ
     """The rows, each with the value of a subquery."""
     uses = frozenset([*uses_of_block(part.block), *uses_of_argument(part)])
     keys = keys_of(part, uses)
-    if separate is not None and (relation := separate(part, keys)) is not None:
+    stage = None if separate is None else separate_query(part, keys, state.catalog)
+    if separate is not None and stage is not None and (relation := separate(stage)) is not None:
         return join_separate(state, rows, relation, part, keys)
     summary = Summary.of(grouped_query(part, keys))
     if not part.outer:

@@ -44,15 +44,25 @@ def grouped_query(subquery: ir.Subquery, keys: Sequence[Use]) -> ir.Stage:
             type=subquery.type,
             nullable=subquery.nullable,
         )
-    return ir.Stage(
-        match=subquery.block,
-        variables=(),
+    stage = _grouped_stage(subquery.block)
+    return replace(
+        stage,
         columns=(*columns, ir.Column(ir.VALUE, value)),
+        is_distinct=subquery.function is None,
+    )
+
+
+def _grouped_stage(block: ir.Block) -> ir.Stage:
+    """A stage of a block, without columns."""
+    return ir.Stage(
+        match=block,
+        variables=(),
+        columns=(),
         order=(),
         tie_breakers=(),
         limit=None,
         skip=None,
-        is_distinct=subquery.function is None,
+        is_distinct=False,
         kept=(),
         follows_stage=False,
     )
@@ -68,22 +78,63 @@ def separate_query(subquery: ir.Subquery, keys: Sequence[Use], catalog: Catalog)
     argument, function = subquery.argument, subquery.function
     is_added = argument is None or isinstance(argument, ir.ColumnValue)
     is_added &= function not in (AggregateFunction.MIN, AggregateFunction.MAX)
-    if not subquery.outer or not is_added or not stands_alone(subquery, uses):
+    block = _with_outer_nodes(subquery, uses, catalog) if is_added else None
+    if block is None:
         return None
-    nodes = [_outer_node(name, subquery.block, catalog) for name in subquery.outer]
+    type_ = subquery.type
+    if argument is None:
+        # Every row has the id, so that it can be counted like any other column.
+        function, type_ = AggregateFunction.COUNT, Scalar.I64
+        argument = ir.ColumnValue(subquery.outer[0], "id", Scalar.STRING, nullable=False)
+    counted = replace(subquery, function=function, argument=argument, block=block, type=type_)
+    return grouped_query(counted, keys)
+
+
+def separate_sums(
+    part: ir.OptionalPart, keys: Sequence[Use], sums: Sequence[ColumnSum], catalog: Catalog
+) -> ir.Stage | None:
+    """The query of the number of rows that an optional part has for each node outside, and sums.
+
+    None as for a subquery. The columns are the keys, the number, and the sums.
+    """
+    uses = [(each.argument.variable, each.argument.column) for each in sums]
+    block = _with_outer_nodes(part, frozenset([*uses_of_block(part.block), *uses]), catalog)
+    if block is None:
+        return None
+    everything = ir.ColumnValue(part.outer[0], "id", Scalar.STRING, nullable=False)
+    number = ColumnSum(everything, counts=True)
+    columns = [
+        ir.Column(name, ir.ColumnValue(variable, name, Scalar.STRING, nullable=False))
+        for variable, name in keys
+    ]
+    columns += [ir.Column(ir.VALUE, _total(each)) for each in (number, *sums)]
+    return replace(_grouped_stage(block), columns=tuple(columns))
+
+
+def _total(carried: ColumnSum) -> ir.Aggregate:
+    argument = carried.argument
+    # Of a row of the part itself, what is null only where there is none is not null.
+    argument = replace(argument, nullable=argument.nullable and argument.column != "id")
+    if carried.counts:
+        function: AggregateFunction = AggregateFunction.COUNT
+        type_ = Scalar.I64
+    else:
+        function = AggregateFunction.SUM
+        type_ = Scalar.I64 if is_whole(argument.type) else Scalar.F64
+    return ir.Aggregate(function, argument, distinct=False, type=type_, nullable=True)
+
+
+def _with_outer_nodes(
+    part: ir.Subquery | ir.OptionalPart, uses: frozenset[Use], catalog: Catalog
+) -> ir.Block | None:
+    """The block of a part that binds what is outside itself; None if it depends on more."""
+    if not part.outer or not stands_alone(part, uses):
+        return None
+    nodes = [_outer_node(name, part.block, catalog) for name in part.outer]
     known = tuple(node for node in nodes if node is not None)
     if len(known) < len(nodes):
         return None
-    block = replace(subquery.block, nodes=(*known, *subquery.block.nodes))
-    if argument is None:
-        # Every row has the id, so that it can be counted like any other column.
-        function = AggregateFunction.COUNT
-        argument = ir.ColumnValue(known[0].variable, "id", Scalar.STRING, nullable=False)
-        type_ = Scalar.I64
-    else:
-        type_ = subquery.type
-    counted = replace(subquery, function=function, argument=argument, block=block, type=type_)
-    return grouped_query(counted, keys)
+    return replace(part.block, nodes=(*known, *part.block.nodes))
 
 
 def _outer_node(name: str, block: ir.Block, catalog: Catalog) -> ir.NodeBinding | None:
