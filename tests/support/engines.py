@@ -106,6 +106,7 @@ def _another(value: Value, *, is_unconverted: bool) -> Value:
         case date():
             return EARLIER.date()
         case int() if is_unconverted:
-            return value + (1 if value < 0 else -1)
+            # Between the value and zero, or beside zero, any type of number has it.
+            return value + (1 if value <= 0 else -1)
         case _:
             return value
