@@ -119,7 +119,7 @@ NESTED = {
 
 
 @pytest.mark.parametrize("name", NESTED)
-@pytest.mark.parametrize("depth", [30, 1_000, 20_000])
+@pytest.mark.parametrize("depth", [30, 2_000])
 def test_nesting_is_bounded_and_answered_at_once(name: str, depth: int) -> None:
     before, opened, middle, closed = NESTED[name]
     clause = f"{before}{opened * depth}{middle}{closed * depth}"
