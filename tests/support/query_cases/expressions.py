@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 from omnigraph.query.ir import Value
 from tests.support.query_cases.case import QueryCase, answer, ask
-from tests.support.query_cases.graphs import PEOPLE
+from tests.support.query_cases.graphs import PEOPLE, values
 
 
 def of_ada(title: str, expression: str, value: Value) -> QueryCase:
@@ -21,7 +21,33 @@ def of_bob(title: str, expression: str, value: Value) -> QueryCase:
     return ask(title, PEOPLE, body, answer("v", value))
 
 
+LEAST = values(v={"i32": -(2**31), "i64": -(2**63), "u32": 2**32 - 1, "day": date(9999, 12, 31)})
+"""Numbers at the ends of their types, where native arithmetic would overflow."""
+
+
+def of_least(title: str, expression: str, value: Value) -> QueryCase:
+    """What is computed of the numbers at the ends of their types."""
+    body = f"match {{ $v: Value }} return {{ {expression} as v }}"
+    return ask(title, LEAST, body, answer("v", value))
+
+
 CASES = (
+    of_least("the least number by minus one", "$v.i64 % -1", 0),
+    of_least("the least number by a column", "$v.i64 % ($v.i32 + 2147483647)", 0),
+    of_least("the least number by ten", "$v.i64 % 10", -8),
+    of_least("the square of the least", "$v.i32 * $v.i32", 2**62),
+    of_least("a distance that fits", "abs($v.i32)", 2**31),
+    of_least("a distance beyond 64 bits", "abs($v.i64) % 1000", 808),
+    of_least("a sum beyond 64 bits and back", "($v.i64 + $v.i64) % 1000", -616),
+    of_least("a product beyond 64 bits", "($v.i64 * $v.u32) % 7", -3),
+    of_least("a difference below zero", "$v.i32 - $v.u32", -(2**31) - 2**32 + 1),
+    of_least("the first that is there", "coalesce($v.i32, 0) - 1", -(2**31) - 1),
+    of_least("parts of a date", "year($v.day) * month($v.day) + day($v.day)", 9999 * 12 + 31),
+    of_least(
+        "a number that no such one is",
+        "case when $v.i32 + 1 < 18446744073709551615 then 1 else 0 end",
+        1,
+    ),
     of_ada("products before sums", "$p.age + 2 * 3", 42),
     of_ada("a minus directly after a value subtracts", "$p.age-1", 35),
     of_ada("signs are read from left to right", "$p.age - 6 - 10", 20),
