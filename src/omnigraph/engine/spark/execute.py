@@ -18,9 +18,11 @@ from omnigraph.choices import EngineName
 from omnigraph.engine.interrupts import run_interruptibly
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.results import conform
+from omnigraph.engine.spark.counting import count_early
 from omnigraph.engine.spark.dialect import to_spark
 from omnigraph.engine.spark.failures import translate_errors
 from omnigraph.engine.spark.groups import cancel, tagged
+from omnigraph.engine.spark.pruning import prune
 from omnigraph.engine.spark.relations import given_frame, table_frame
 from omnigraph.engine.spark.searching import search_frame
 from omnigraph.engine.spark.session import open_session, plan_session
@@ -146,12 +148,14 @@ class SparkEngine:
 
 
 def _computed(session: SparkSession, plan: Plan, data: Data) -> DataFrame:
+    pruned, relations = prune(plan.tree, plan.relations)
+    pruned, counted = count_early(pruned, _countable(relations, data))
     frames = {
-        name: _relation_frame(session, plan, name, relation, data)
-        for name, relation in plan.relations.items()
+        name: _relation_frame(session, plan, name, relation, data, counted=name in counted)
+        for name, relation in relations.items()
     }
     rows_max = data.budget.rows_max
-    capped = plan.tree if rows_max is None else cap_rows(plan.tree, rows_max + 1)
+    capped = pruned if rows_max is None else cap_rows(pruned, rows_max + 1)
     # Named by their order: a relation may have any name, and a field of a format may not.
     fields = {name: f"relation_{place}" for place, name in enumerate(frames)}
     tree, arguments = bind(spark_tree(capped, fields), plan.values)
@@ -162,15 +166,38 @@ def _computed(session: SparkSession, plan: Plan, data: Data) -> DataFrame:
     return session.sql(text if named else text.format(), args=arguments, **named)
 
 
+def _countable(relations: Mapping[str, Relation], data: Data) -> list[str]:
+    """The relations whose values are all texts: those are equal to Arrow if they are to Spark."""
+    return [
+        name
+        for name, relation in relations.items()
+        if isinstance(relation, TableRows)
+        and relation.columns
+        # A name that a table lacks is none of its columns, but one of Lance's own.
+        and all(
+            each in (schema := data.table(relation.table).schema).names
+            and pa.types.is_string(schema.field(each).type)
+            for each in relation.columns
+        )
+    ]
+
+
 def _relation_frame(
-    session: SparkSession, plan: Plan, name: str, relation: Relation, data: Data
+    session: SparkSession,
+    plan: Plan,
+    name: str,
+    relation: Relation,
+    data: Data,
+    *,
+    counted: bool,
 ) -> DataFrame:
     match relation:
         case GivenRows():
             return given_frame(session, data.given[name])
         case TableRows(key, columns):
             filter_text = _filter_text(plan, name)
-            return table_frame(session, data.table(key), columns, filter_text=filter_text)
+            table = data.table(key)
+            return table_frame(session, table, columns, filter_text=filter_text, counted=counted)
         case SearchRows(search):
             return search_frame(session, relation, data.table(search.table))
         case _:

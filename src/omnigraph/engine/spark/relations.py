@@ -8,9 +8,11 @@ from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType
 
 from omnigraph.engine.shares import even_shares
 from omnigraph.engine.spark.cores import core_count
+from omnigraph.engine.spark.counting import COUNT, count_values
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.types import crossing_schema, spark_schema, to_crossing
 from omnigraph.errors import ErrorCode, InvalidInputError
@@ -31,12 +33,14 @@ class ReadTask:
     Attributes:
         groups: Positions of the fragments that each partition reads.
         filter_text: Built with `storage.filters`; None reads every row.
+        counted: Whether rows are counted by their values (`counting.COUNT`).
     """
 
     address: TableAddress
     columns: tuple[str, ...]
     groups: tuple[tuple[int, ...], ...]
     filter_text: str | None = None
+    counted: bool = False
 
 
 def table_frame(
@@ -45,18 +49,25 @@ def table_frame(
     columns: Sequence[str],
     *,
     filter_text: str | None = None,
+    counted: bool = False,
 ) -> DataFrame:
     """The named columns of a pinned table, in this order; executors read them when it is used.
 
     Without columns the frame has as many empty rows as the table; nothing is read, and the filter
     is not applied.
+
+    Args:
+        counted: Whether rows are counted by their values, of one column at least, all of them
+            texts. The frame has the column `counting.COUNT`, too.
     """
     if not columns:
         return _empty_rows(session, table.count_rows())
     schema = spark_schema(scan_schema(table, columns))
+    if counted:
+        schema = schema.add(COUNT, LongType(), nullable=False)
     cores = core_count(session)
     groups = pack([fragment.num_rows for fragment in table.fragments()], cores)
-    task = ReadTask(table.address, tuple(columns), groups, filter_text)
+    task = ReadTask(table.address, tuple(columns), groups, filter_text, counted)
     # One number per partition, and each partition its own group of fragments.
     numbers = session.range(0, len(groups), 1, numPartitions=max(1, len(groups)))
     return numbers.mapInArrow(partial(read_fragments, task), schema)
@@ -67,14 +78,16 @@ def read_fragments(task: ReadTask, numbers: Iterator[pa.RecordBatch]) -> Iterato
     with report_errors():
         table = open_address(task.address)
         for number in (value for batch in numbers for value in batch.column(0).to_pylist()):
-            for batch in scan_batches(
+            batches = scan_batches(
                 table,
                 task.columns,
                 fragments=task.groups[number],
                 filter_text=task.filter_text,
                 batch_bytes=SPARK_BATCH_BYTES_MAX,
-            ):
-                yield to_crossing(batch)
+            )
+            yield from map(
+                to_crossing, count_values(batches, task.columns) if task.counted else batches
+            )
 
 
 def given_frame(session: SparkSession, rows: pa.Table | DataFrame) -> DataFrame:
