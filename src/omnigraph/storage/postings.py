@@ -90,10 +90,13 @@ class WordFile:
     def _read(self, numbers: Sequence[int]) -> list[Posting]:
         path = f"{self.path}_invert.lance"
         with translate_errors("reading words of", path):
-            if not self._readers:
-                # To open the file takes as long as to read from it.
-                self._readers.append(LanceFileReader(path, columns=["_posting", "_length"]))
-            rows = self._readers[0].take_rows(list(numbers)).to_table()
+            # A reader serves one thread at a time, and to open the file takes as long as to read.
+            try:
+                reader = self._readers.pop()
+            except IndexError:
+                reader = LanceFileReader(path, columns=["_posting", "_length"])
+            rows = reader.take_rows(list(numbers)).to_table()
+            self._readers.append(reader)
         return decode_postings(rows["_posting"].to_pylist(), rows["_length"].to_pylist())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -179,6 +180,21 @@ def test_a_warm_search_opens_no_index_again(twins, monkeypatch):
     monkeypatch.setattr(row_positions, "read_row_ids", refuse)
     assert twins.indexed.query(text, {"q": "graph"}).rows() == before
     assert twins.indexed.query(text, {"q": "cat"}).rows()
+
+
+def test_many_threads_read_an_index_at_once(twins, caplog):
+    twins.load(0, 50)
+    text = f"query q($q: String) {{ match {{ $d: Doc }} {QUERIES[0]} }}"
+    asked = [*ASKED, *WORDS[:4]] * 10
+
+    def ask(words: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = twins.indexed.query(text, {"q": words}).rows()
+        return rows
+
+    expected = [ask(words) for words in asked]
+    with ThreadPoolExecutor(4) as pool:
+        assert [*pool.map(ask, asked)] == expected
+    assert not caplog.records, "each is answered by the index"
 
 
 def test_the_texts_that_are_read_are_those_that_the_index_lacks(twins, monkeypatch):
