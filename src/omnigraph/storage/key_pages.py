@@ -13,13 +13,14 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from lance.file import LanceFileReader
 
 from omnigraph.limits import KEPT_KEY_PAGES_BYTES_MAX, KEY_PAGES_PER_READ_MAX
+from omnigraph.storage.file_readers import FileReaders
 
 _SEGMENTS_MAX: Final = 256
 """Segments of indexes whose outlines stay in memory."""
@@ -53,9 +54,11 @@ class _Outline:
         lows: The lowest id of each page, and `highs` the highest.
         numbers: The number of each page in the file.
         page_rows: How many ids a page has, but for the last one.
+        row_count: How many ids there are.
     """
 
-    reader: Any
+    readers: FileReaders
+    row_count: int
     lows: list[str]
     highs: list[str]
     numbers: list[int]
@@ -165,8 +168,12 @@ def _read_outline(folder: str) -> _Outline | None:
     bounds = [bound for pair in zip(lows, highs, strict=True) for bound in pair]
     if None in bounds or any(left > right for left, right in pairwise(bounds)):
         return None
+    readers = FileReaders(f"{folder}/page_data.lance")
+    with readers.borrow() as reader:
+        row_count = reader.num_rows()
     return _Outline(
-        LanceFileReader(f"{folder}/page_data.lance"),
+        readers,
+        row_count,
         lows,
         highs,
         pages["page_idx"].to_pylist(),
@@ -177,9 +184,10 @@ def _read_outline(folder: str) -> _Outline | None:
 def _read_pages(outline: _Outline, numbers: range) -> Iterator[_Page]:
     """Pages that are next to each other in the file."""
     start = numbers.start * outline.page_rows
-    count = min(len(numbers) * outline.page_rows, outline.reader.num_rows() - start)
+    count = min(len(numbers) * outline.page_rows, outline.row_count - start)
     # A batch for each page: smaller ones take a while each, and larger ones are freed as a whole.
-    rows = outline.reader.read_range(start, count, batch_size=outline.page_rows).to_table()
+    with outline.readers.borrow() as reader:
+        rows = reader.read_range(start, count, batch_size=outline.page_rows).to_table()
     for first in range(0, count, outline.page_rows):
         page = rows.slice(first, outline.page_rows).combine_chunks()
         yield _Page(page["values"].chunk(0), page["ids"].to_numpy())

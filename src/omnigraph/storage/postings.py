@@ -16,6 +16,7 @@ import numpy as np
 from lance.file import LanceFileReader
 
 from omnigraph.errors import StorageError
+from omnigraph.storage.file_readers import FileReaders
 from omnigraph.storage.indexes import Segment
 from omnigraph.storage.tables import Table
 from omnigraph.storage.translate import translate_errors
@@ -61,8 +62,8 @@ class WordFile:
     words: WordTrie
     row_ids: np.ndarray
     lengths: np.ndarray
+    _postings: FileReaders = field(repr=False)
     _kept: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
-    _readers: list[LanceFileReader] = field(default_factory=list, repr=False)
 
     @property
     def all_words(self) -> tuple[str, ...]:
@@ -88,15 +89,11 @@ class WordFile:
         return [_NO_POSTING if number is None else found[number] for number in numbers]
 
     def _read(self, numbers: Sequence[int]) -> list[Posting]:
-        path = f"{self.path}_invert.lance"
-        with translate_errors("reading words of", path):
-            # A reader serves one thread at a time, and to open the file takes as long as to read.
-            try:
-                reader = self._readers.pop()
-            except IndexError:
-                reader = LanceFileReader(path, columns=["_posting", "_length"])
+        with (
+            translate_errors("reading words of", self.path),
+            self._postings.borrow() as reader,
+        ):
             rows = reader.take_rows(list(numbers)).to_table()
-            self._readers.append(reader)
         return decode_postings(rows["_posting"].to_pylist(), rows["_length"].to_pylist())
 
 
@@ -124,6 +121,7 @@ def _read_part(path: str) -> WordFile:
         WordTrie(words["_token_fst_bytes"][0].as_py()),
         texts["_rowid"].to_numpy(),
         texts["_num_tokens"].to_numpy().astype(np.int64),
+        FileReaders(f"{path}_invert.lance", ["_posting", "_length"]),
     )
 
 

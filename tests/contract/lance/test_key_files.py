@@ -1,5 +1,7 @@
 """Files of an index of ids: pages of ids in order, and where the rows are, read without a scan."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import lance
 import pyarrow as pa
 from lance import LanceDataset, LanceOperation
@@ -49,3 +51,19 @@ def test_rows_are_taken_from_a_fragment_by_their_position_among_those_that_are_l
     fragment = dataset.get_fragment(1)
     assert fragment is not None
     assert fragment.take([0, 3, 4], columns=["n"])["n"].to_pylist() == [3001, 3004, 3006]
+
+
+def test_a_reader_refuses_a_second_thread(uri):
+    _, folder = indexed(uri)
+    reader = LanceFileReader(f"{folder}/page_data.lance")
+
+    def read(_: int) -> str:
+        try:
+            reader.read_range(0, 4096).to_table()
+        except RuntimeError as failure:
+            return str(failure)
+        return ""
+
+    with ThreadPoolExecutor(4) as pool:
+        said = {*pool.map(read, range(400))}
+    assert said == {"", "Already borrowed"}

@@ -1,5 +1,7 @@
 """One row by its id, through the pages of an index: the same as a scan finds, without one."""
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,16 @@ def test_no_scan_is_made_for_a_row_that_the_index_covers(
     monkeypatch.delattr(Table, "_scanner")
     assert asked_of_pages(worn, FIRST[77]) == [{"n": 0, "note": f"note of {FIRST[77]}"}]
     assert find(worn, "id", [FIRST[78]], columns=["n"]).num_rows == 1
+
+
+def test_many_threads_look_up_rows_at_once(worn: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Nothing stays in memory: each lookup reads a page.
+    monkeypatch.setattr(key_pages, "KEPT_KEY_PAGES_BYTES_MAX", 0)
+    asked = FIRST[:100] * 4
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(partial(find_row, worn, columns=["note"]), asked)
+        notes = [row.to_pylist() for row in found if row is not None]
+    assert notes == [[{"note": f"note of {id_}"}] for id_ in asked]
 
 
 @pytest.fixture
