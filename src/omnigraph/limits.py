@@ -707,6 +707,9 @@ CUT_GROWTH_MIN: Final = 2
 CUT_CANDIDATES_MAX: Final = 1_024
 """The best rows of a type that are tried at most: to be sure of more, an index reads most of it."""
 
+FUSED_CANDIDATES_PER_ROW: Final = 32
+"""Likewise for each row of a ranking that a fusion counts."""
+
 SCOPED_SHARE_MAX: Final = 1 / 32
 """The share of a type's rows that a scope has at most if only the vectors of these are read."""
 

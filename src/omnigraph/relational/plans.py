@@ -209,6 +209,7 @@ class Plan:
         unmatched: Why there is no `matching`, if there is none.
         cut: Set if the result is the best rows of a scope: an engine need not rank all others.
         best: Set if the result is the best rows of a type: what its searches find may be enough.
+        scopes: What rankings by vectors rank: an engine need not rank others.
         stages: Set if the result can be found stage by stage: an engine may run these instead.
         parts: Set if values of its rows can be found by other plans, each for itself: an engine
             may run these instead, where it matches them by other means.
@@ -225,6 +226,7 @@ class Plan:
     unmatched: str = "it follows no edges"
     cut: Cut | None = None
     best: Best | None = None
+    scopes: tuple[RankedScope, ...] = ()
     stages: StagedPlans | None = None
     parts: StagedPlans | None = None
     paths: PathPlans | None = None
@@ -343,6 +345,23 @@ class Cut:
     limit: int
     ranked: Plan
     scope: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class RankedScope:
+    """What a ranking by vectors ranks, if that is less than a whole type.
+
+    Attributes:
+        search: The relation of the ranking.
+        scope: The plan of the ids that it ranks: one column, each once.
+        window: How many of the best of these matter; None for all. An engine may leave out others.
+        found: The plan of those ids of the scope that the ranking has a score for.
+    """
+
+    search: str
+    scope: Plan
+    window: int | None = None
+    found: Plan | None = None
 
 
 def tables_read(plan: Plan) -> frozenset[TableKey]:

@@ -191,3 +191,51 @@ def test_the_most_relevant_of_a_share_are_those_of_a_scan(graph, monkeypatch, pe
     monkeypatch.setattr(cuts, "CUT_TABLE_ROWS_MIN", 1 << 40)
     assert found == graph.query(text, {"q": words}).rows()
     assert len(found) == 12
+
+
+FUSED: Final = f"""query q($v: Vector({DIMENSION}), $q: String) {{{{
+    match {{{{ $d: Doc {{scope}} }}}}
+    return {{{{ $d.number as number }}}}
+    order {{{{ rrf(bm25($d.body, $q), nearest($d.v, $v), 60) }}}} limit 10 }}}}"""
+
+
+def fuse(rows: np.ndarray, query: np.ndarray, relevance: dict[int, float]) -> list[int]:
+    """The best of these rows by their ranks, of which the first hundred of each ranking count."""
+    far = distances(query)
+    numbers = np.flatnonzero(rows).tolist()
+    near = sorted((far[row], str(row), row) for row in numbers if HAS_VECTOR[row])
+    relevant = sorted((-relevance[row], str(row), row) for row in numbers if row in relevance)
+    scores: dict[int, float] = {}
+    for ranking in (relevant, near):
+        for rank, (_, _, row) in enumerate(ranking[:100], 1):
+            scores[row] = scores.get(row, 0.0) + 1 / (60 + rank)
+    return sorted(scores, key=lambda row: (-scores[row], str(row)))[:10]
+
+
+@pytest.mark.parametrize(
+    ("scope", "rows"),
+    [("$d.share = 1", SHARES == 1), ("$d.share < 20", SHARES < 20), ("$d.share < 90", SHARES < 90)],
+    ids=["narrow", "wide", "most"],
+)
+def test_the_best_of_a_scope_by_several_rankings_are_found_without_all_distances(
+    graph, whole_rankings, scope, rows
+):
+    words = "cold soup"
+    text = """query q($q: String) { match { $d: Doc search($d.body, $q) }
+        return { $d.number as number, bm25($d.body, $q) as score } }"""
+    relevance = {row["number"]: row["score"] for row in graph.query(text, {"q": words}).rows()}
+    for number in range(1, 40, 7):
+        query = VECTORS[number] + np.float32(0.01)
+        given = {"v": query.tolist(), "q": words}
+        found = graph.query(FUSED.format(scope=scope), given).rows()
+        assert [row["number"] for row in found] == fuse(rows, query, relevance)
+    assert not whole_rankings
+
+
+def test_a_fusion_behind_a_traversal_is_that_of_a_scan(graph, monkeypatch):
+    text = FUSED.format(scope='$s cites $d $s.share < 30 search($d.body, "soup")')
+    given = {"v": VECTORS[9].tolist(), "q": "cold soup"}
+    found = graph.query(text, given).rows()
+    monkeypatch.setattr(cuts, "CUT_TABLE_ROWS_MIN", 1 << 40)
+    assert found == graph.query(text, given, exact=True).rows()
+    assert len(found) == 10

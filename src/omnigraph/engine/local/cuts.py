@@ -22,10 +22,11 @@ from omnigraph.limits import (
     CUT_CANDIDATES_PER_ROW,
     CUT_GROWTH_MIN,
     CUT_TABLE_ROWS_MIN,
+    FUSED_CANDIDATES_PER_ROW,
     LOOKED_UP_VECTORS_MAX,
     SCOPED_SHARE_MAX,
 )
-from omnigraph.relational.plans import Cut, Plan, SearchRows
+from omnigraph.relational.plans import Cut, Plan, RankedScope, SearchRows
 from omnigraph.relational.searches import SCORE, Nearness
 from omnigraph.storage import lookups
 from omnigraph.storage.columns import read_all_fragments
@@ -95,12 +96,9 @@ class CutRun:
         if not isinstance(search, Nearness):
             # An index of texts has scores without reading any row.
             return None
-        most = int(SCOPED_SHARE_MAX * self._table.count_rows())
-        ids = self.compute(self.cut.scope, self.data, most).column(0)
-        if len(ids) > most:
+        found = _rank_narrow(search, self.cut.scope, self.data, self.compute)
+        if found is None:
             return None
-        self.data.budget.check()
-        found = _rank_rows(self._table, search, ids)
         if found.num_rows < self.cut.limit:
             return self._compute(self.plan, found)
         scores = found[SCORE].to_numpy()
@@ -120,6 +118,84 @@ class CutRun:
     @property
     def _table(self) -> Table:
         return self.data.table(self._relation.search.table)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeRun:
+    """One run of a ranking by vectors that ranks less than a whole type.
+
+    Attributes:
+        data: With the rows of every search but those of scopes.
+    """
+
+    relation: SearchRows
+    scope: RankedScope
+    data: Data
+    searcher: Searcher
+    compute: Compute
+
+    def run(self) -> pa.Table:
+        """The rows of the ranking that matter, and perhaps others.
+
+        Raises:
+            StorageError: an index or a table could not be read.
+            LimitExceededError: the budget does not suffice.
+            CancelledError: the caller cancelled the run.
+        """
+        found = None
+        search = self.relation.search
+        assert isinstance(search, Nearness), "others have scores without reading any row"
+        if self.data.table(search.table).count_rows() >= CUT_TABLE_ROWS_MIN:
+            found = _rank_narrow(search, self.scope.scope, self.data, self.compute)
+            found = self._rank_by_index() if found is None else found
+        return self.searcher.find(self.relation, self.data) if found is None else found
+
+    def _rank_by_index(self) -> pa.Table | None:
+        """The best of the type, with as many of the scope as matter; None if that is too far."""
+        window, plan = self.scope.window, self.scope.found
+        if window is None or plan is None:
+            return None
+        count = CUT_GROWTH_MIN * window
+        while count <= FUSED_CANDIDATES_PER_ROW * window:
+            found = self.searcher.find_by_index(replace(self.relation, best=count), self.data)
+            if found is None or found.num_rows < count:
+                return None
+            given = {**self.data.given, self.scope.search: found}
+            within = self.compute(plan, replace(self.data, given=given), None).num_rows
+            if within >= window:
+                return found
+            count *= max(2 * window // max(within, 1), CUT_GROWTH_MIN)
+        return None
+
+
+def rank_scopes(plan: Plan, data: Data, searcher: Searcher, compute: Compute) -> Data:
+    """The data with the rows of rankings that rank less than a whole type.
+
+    Args:
+        data: With the rows of every other search.
+
+    Raises:
+        StorageError: an index or a table could not be read.
+        LimitExceededError: the budget does not suffice.
+        CancelledError: the caller cancelled the run.
+    """
+    given = dict(data.given)
+    for scope in plan.scopes:
+        relation = plan.relations[scope.search]
+        assert isinstance(relation, SearchRows), "a scope is of a ranking"
+        given[scope.search] = ScopeRun(relation, scope, data, searcher, compute).run()
+    return replace(data, given=given)
+
+
+def _rank_narrow(search: Nearness, scope: Plan, data: Data, compute: Compute) -> pa.Table | None:
+    """The distances of the rows of a scope by their vectors alone; None if it is not narrow."""
+    table = data.table(search.table)
+    most = int(SCOPED_SHARE_MAX * table.count_rows())
+    ids = compute(scope, data, most).column(0)
+    if len(ids) > most:
+        return None
+    data.budget.check()
+    return _rank_rows(table, search, ids)
 
 
 def _rank_rows(table: Table, search: Nearness, ids: pa.ChunkedArray) -> pa.Table:

@@ -17,7 +17,7 @@ from omnigraph.engine.budget import Budget
 from omnigraph.engine.interrupts import run_interruptibly
 from omnigraph.engine.local.best import pick_best
 from omnigraph.engine.local.bounds import combinations, relation_uses
-from omnigraph.engine.local.cuts import CutRun
+from omnigraph.engine.local.cuts import CutRun, rank_scopes
 from omnigraph.engine.local.databases import bounded_database, new_cursor
 from omnigraph.engine.local.reduce import Reducer, look_up
 from omnigraph.engine.local.scans import joinable, scannable
@@ -194,6 +194,8 @@ class LocalEngine:
     def _run_sql(self, plan: Plan, data: Data) -> pa.Table:
         if found := self._searcher.run(plan, data):
             data = replace(data, given={**data.given, **found})
+        if plan.scopes:
+            data = rank_scopes(plan, data, self._searcher, self._compute)
         if (best := pick_best(plan, found)) is not None:
             computed = best
         elif plan.cut is None:

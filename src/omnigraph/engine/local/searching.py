@@ -76,7 +76,7 @@ class Searcher:
         self._vectors = IndexedVectorSearcher()
 
     def run(self, plan: Plan, data: Data) -> dict[str, pa.Table]:
-        """The rows of each relation of a plan that is a search, but for that of its cut.
+        """The rows of each relation of a plan that is a search, but for those of a scope.
 
         Indexes are read side by side, by one thread each. Tables are scanned one after the other.
 
@@ -85,11 +85,13 @@ class Searcher:
             LimitExceededError: the budget of the data does not suffice.
             CancelledError: the caller cancelled the run.
         """
-        ranked_later = None if plan.cut is None else plan.cut.search
+        ranked_later = {scope.search for scope in plan.scopes}
+        if plan.cut is not None:
+            ranked_later.add(plan.cut.search)
         relations = {
             name: relation
             for name, relation in plan.relations.items()
-            if isinstance(relation, SearchRows) and name != ranked_later
+            if isinstance(relation, SearchRows) and name not in ranked_later
         }
         found = run_side_by_side(
             [
@@ -198,10 +200,13 @@ def properties_read(plan: Plan, name: str, data: Data) -> tuple[str, ...]:
 
 
 def _tried(name: str, relation: SearchRows, plan: Plan) -> SearchRows:
-    """The search as it is tried first: that of a cut, for the best rows."""
-    if plan.cut is None or plan.cut.search != name:
-        return relation
-    return replace(relation, best=plan.cut.limit)
+    """The search as it is tried first: that of a scope, for the best rows."""
+    if plan.cut is not None and plan.cut.search == name:
+        return replace(relation, best=plan.cut.limit)
+    for scope in plan.scopes:
+        if scope.search == name and scope.found is not None:
+            return replace(relation, best=scope.window)
+    return relation
 
 
 def _may_be_approximate(relation: SearchRows, data: Data) -> bool:

@@ -18,7 +18,13 @@ from omnigraph.query.lowering.paths import findable_paths, path_search
 from omnigraph.query.lowering.results import ROWS, Results
 from omnigraph.query.lowering.row_tables import Rows
 from omnigraph.query.lowering.rows import block_rows
-from omnigraph.query.lowering.scores import ScopeOfBest, best_of, rankings_of, score_rows
+from omnigraph.query.lowering.scores import (
+    ScopeOfBest,
+    ScopesOfFusions,
+    best_of,
+    rankings_of,
+    score_rows,
+)
 from omnigraph.query.lowering.searching import rebind, searches_texts
 from omnigraph.query.lowering.stages import (
     GIVEN_STAGE,
@@ -37,6 +43,7 @@ from omnigraph.relational.plans import (
     PathPlans,
     PathSearch,
     Plan,
+    RankedScope,
     Reduction,
     StagedPlans,
     StagePlan,
@@ -81,11 +88,18 @@ class Template:
             plan = replace(plan, parts=self.parts.plans(given))
         if self.paths is not None:
             plan = replace(plan, paths=self.paths.plans(given))
+        if self.unseeded.scopes:
+            scopes = tuple(self._bind_scope(scope, given) for scope in self.unseeded.scopes)
+            plan = replace(plan, scopes=scopes)
         cut = self.unseeded.cut
         if cut is None:
             return plan
         ranked, scope = self._bind(cut.ranked, given), self._bind(cut.scope, given)
         return replace(plan, cut=replace(cut, ranked=ranked, scope=scope))
+
+    def _bind_scope(self, scope: RankedScope, given: Given) -> RankedScope:
+        found = None if scope.found is None else self._bind(scope.found, given)
+        return replace(scope, scope=self._bind(scope.scope, given), found=found)
 
     def _bind(self, plan: Plan, given: Given) -> Plan:
         return Plan(
@@ -243,13 +257,17 @@ def _lower_selection(query: ir.Selection, state: LoweringState, outer: Rows | No
     uses = frozenset([*uses_of_block(query.match), *uses_of_results(query)])
     rows = block_rows(state, query.match, uses, outer=outer, summary=Summary.of(query))
     limit, skip = _count(query.limit, given.values), _count(query.skip, given.values)
+    end = None if limit is None else limit + (skip or 0)
     scope = ScopeOfBest.of(query, state, rows, limit)
-    rows = score_rows(query, state, rows, None if limit is None else limit + (skip or 0))
+    scopes = ScopesOfFusions.of(query, state, rows, end)
+    rows = score_rows(query, state, rows, end)
     plan = _results_plan(query, state, rows, limit, skip)
     plan = replace(plan, best=best_of(query, state, limit, skip))
     if scope is not None:
         cut = scope.cut(state, partial(_results_plan, query, state, limit=limit, skip=skip))
         plan = replace(plan, cut=cut)
+    if scopes is not None:
+        plan = replace(plan, scopes=tuple(scopes.ranked(state)))
     lookup = key_lookup(query, catalog, given)
     if rankings_of(query) or searches_texts(query.match):
         return Template(plan, tuple(state.seeds), lookup, NoPattern("it searches"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,6 +23,7 @@ from omnigraph.relational.plans import (
     MatchesColumn,
     OutputColumn,
     Plan,
+    RankedScope,
     Reduction,
 )
 from omnigraph.relational.searches import SCORE
@@ -31,6 +32,8 @@ from omnigraph.relational.trees import column, named, subquery, table
 _ID: Final = "i"
 _RANK: Final = "n"
 """The columns of a table of ranks."""
+
+_ID_COLUMN: Final = OutputColumn("id", Scalar.STRING, nullable=False)
 
 
 def rankings_of(query: ir.Selection) -> tuple[ir.Ranking, ...]:
@@ -81,12 +84,7 @@ class ScopeOfBest:
         (ranking,) = rankings
         if isinstance(ranking, ir.Rrf) or not _is_by_best(query, ranking):
             return None
-        id_ = column(rows.columns[_variable(ranking), "id"], "q")
-        tree = exp.select(named(id_, "c0")).from_(table(rows.table, "q"))
-        if len(query.match.nodes) > 1 or query.match.traversals or query.follows_stage:
-            tree = tree.distinct()
-        plan = state.builder.plan(tree, [OutputColumn("id", Scalar.STRING, nullable=False)])
-        return cls(ranking, rows, limit, plan)
+        return cls(ranking, rows, limit, _ids_plan(query, state, rows, _variable(ranking)))
 
     def cut(self, state: LoweringState, results: Callable[[Rows], Plan]) -> Cut | None:
         """The cut; None if nothing is looked for.
@@ -108,6 +106,71 @@ class ScopeOfBest:
             state.builder.reduce(Reduction(place.relation, place.column, by))
         scored = replace(self.rows, table=state.builder.define(query), scores={self.ranking: "r0"})
         return Cut(relation, self.limit, results(scored), self.plan)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopesOfFusions:
+    """The rows of a match, before they are ranked, of which fusions count the nearest.
+
+    Attributes:
+        scopes: The plan of the ids that each ranking ranks.
+    """
+
+    rows: Rows
+    window: int
+    scopes: Mapping[ir.Nearest, Plan]
+
+    @classmethod
+    def of(
+        cls, query: ir.Selection, state: LoweringState, rows: Rows, limit: int | None
+    ) -> ScopesOfFusions | None:
+        """The scopes, if all rankings are fusions and the scope is not a whole type.
+
+        Args:
+            limit: How many rows are ranked before the result is complete.
+        """
+        rankings = rankings_of(query)
+        if not rankings or _is_whole_type(query) or query.match.optionals:
+            return None
+        if not all(isinstance(ranking, ir.Rrf) for ranking in rankings):
+            return None
+        parts = dict.fromkeys(part for ranking in rankings for part in _parts(ranking))
+        scopes = {
+            part: _ids_plan(query, state, rows, _variable(part))
+            for part in parts
+            if isinstance(part, ir.Nearest)
+        }
+        return cls(rows, _window(limit), scopes)
+
+    def ranked(self, state: LoweringState) -> Iterator[RankedScope]:
+        """Each of them, unless nothing is looked for."""
+        for part, scope in self.scopes.items():
+            search = search_of(part, state.given)
+            if search is not None:
+                relation = state.search(search)
+                # The plan of what is found has every relation, and so has to be the only such one.
+                found = self._found(state, part, relation) if len(self.scopes) == 1 else None
+                yield RankedScope(relation, scope, self.window, found)
+
+    def _found(self, state: LoweringState, part: ir.Nearest, relation: str) -> Plan:
+        variable = _variable(part)
+        id_ = column(self.rows.columns[variable, "id"], "q")
+        on = exp.EQ(this=id_.copy(), expression=column("id", "s"))
+        tree = exp.select(named(id_, "c0")).from_(table(self.rows.table, "q"))
+        plan = state.builder.plan(tree.join(table(relation, "s"), on=on).distinct(), [_ID_COLUMN])
+        by = MatchesColumn(relation, "id")
+        places = self.rows.places.get(variable, ())
+        reductions = (Reduction(place.relation, place.column, by) for place in places)
+        return replace(plan, reductions=(*plan.reductions, *reductions))
+
+
+def _ids_plan(query: ir.Selection, state: LoweringState, rows: Rows, variable: str) -> Plan:
+    """The plan of the ids of a variable, each once."""
+    tree = exp.select(named(column(rows.columns[variable, "id"], "q"), "c0"))
+    tree = tree.from_(table(rows.table, "q"))
+    if len(query.match.nodes) > 1 or query.match.traversals or query.follows_stage:
+        tree = tree.distinct()
+    return state.builder.plan(tree, [_ID_COLUMN])
 
 
 def best_of(
