@@ -79,7 +79,9 @@ def test_what_cannot_be_read_is_named(
         world.load(url, engine="local")
     with pytest.raises(NotFoundError, match=f"there is no file {lake}/out"):
         world.load(f"{lake}/out")
-    with pytest.raises(InvalidInputError, match=r"Spark has no file system for foo://lake/a\.jsonl"):
+    with pytest.raises(
+        InvalidInputError, match=r"Spark has no file system for foo://lake/a\.jsonl"
+    ):
         world.load("foo://lake/a.jsonl")
     with pytest.raises(StorageError, match=r"hdfs://no\.where/a\.jsonl cannot be read by Spark"):
         world.load("hdfs://no.where/a.jsonl")
