@@ -48,6 +48,7 @@ def serving(settings: ServerSettings) -> Iterator[Served]:
     """A server for the block."""
     token, _ = TokenFile(settings.token_file, SystemClock()).create("ada")
     service = GraphService(settings)
+    service.open()
     listener = listen("127.0.0.1", 0)
     server = uvicorn.Server(configure(service))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -70,11 +70,10 @@ _ROUTERS: Final = (
 
 
 def make_app(service: GraphService) -> FastAPI:
-    """The application that serves the graphs of a service."""
+    """The application that serves the graphs of a service, which is open."""
 
     @asynccontextmanager
     async def live(_: FastAPI) -> AsyncIterator[None]:
-        service.open()
         async with upkeep(service):
             yield
         service.stop(service.settings.stop_seconds)

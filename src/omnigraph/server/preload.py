@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from importlib import import_module
 from typing import Final
 
@@ -35,6 +34,3 @@ def preload() -> None:
     """
     for name in _MODULES:
         import_module(name)
-    # What is imported stays: no collection of garbage has to look at it again.
-    gc.collect()
-    gc.freeze()

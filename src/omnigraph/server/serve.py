@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import socket
@@ -46,20 +47,29 @@ def serve(
         message = "there is no graph to serve"
         raise InvalidInputError(message, hint="name one, or some in the file of --config")
     service = GraphService(settings)
-    listener = listen(settings.host, settings.port)
-    _log_to_standard_error()
-    host, port = listener.getsockname()[:2]
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    started(address)
-    if open_for is not None:
-        open_app(service, address, open_for)
-    server = uvicorn.Server(configure(service))
+    with listen(settings.host, settings.port) as listener:
+        service.open()
+        _log_to_standard_error()
+        host, port = listener.getsockname()[:2]
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        started(address)
+        if open_for is not None:
+            open_app(service, address, open_for)
+        _run(uvicorn.Server(configure(service)), listener)
+
+
+def _run(server: uvicorn.Server, listener: socket.socket) -> None:
+    # What is there now stays: collections of garbage, which halt all requests, need not look at it.
+    gc.collect()
+    gc.freeze()
     try:
         server.run(sockets=[listener])
     except KeyboardInterrupt:
         # It raises the signal again that it has obeyed: to stop when asked to is no failure.
         if not server.should_exit:
             raise
+    finally:
+        gc.unfreeze()
 
 
 def configure(service: GraphService) -> uvicorn.Config:

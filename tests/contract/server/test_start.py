@@ -1,10 +1,15 @@
-"""What a server imports before it takes requests."""
+"""What a server does before it takes requests."""
 
 import json
 import subprocess
 import sys
 
+import pytest
+
 import omnigraph
+from omnigraph.errors import GraphNotFoundError
+from omnigraph.server.serve import serve
+from tests.support.served import settings_for
 
 PROGRAM = """
 import json, sys
@@ -32,3 +37,11 @@ def test_requests_import_nothing_that_others_import_at_the_same_time(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == []
+
+
+def test_a_graph_that_is_not_there_is_reported_before_anything_is_served(tmp_path):
+    started = []
+    settings = settings_for(tmp_path, {"world": str(tmp_path / "wrold.omni")}, port=0)
+    with pytest.raises(GraphNotFoundError, match=r"wrold\.omni"):
+        serve(settings, started=started.append)
+    assert started == []
