@@ -36,7 +36,10 @@ class Owner:
 def this_process() -> Owner | None:
     """This process as an owner; None where the system does not say; then only leases count."""
     host, pid = _host(), os.getpid()
-    started = _start_of(pid)
+    try:
+        started = _start_of(pid)
+    except OSError:
+        return None
     return Owner(host, pid, started) if host and started is not None else None
 
 
@@ -59,13 +62,21 @@ def is_gone(owner: Owner | None, operation_id: OperationId) -> bool:
     """Whether it is certain that the owner no longer works on the operation."""
     if owner is None or owner.host != _host():
         return False
-    if _start_of(owner.pid) is None:
-        return not _is_of_other_user(owner.pid)
-    return not is_at_work(owner, operation_id)
+    try:
+        if _start_of(owner.pid) is None:
+            return not _is_of_other_user(owner.pid)
+        return not is_at_work(owner, operation_id)
+    except OSError:
+        # A process that may open no more files learns nothing of others.
+        return False
 
 
 def is_at_work(owner: Owner, operation_id: OperationId) -> bool:
-    """Whether it is certain that the owner works on the operation."""
+    """Whether it is certain that the owner works on the operation.
+
+    Raises:
+        OSError: nothing can be learnt of processes now.
+    """
     if owner.host != _host() or _start_of(owner.pid) != owner.started:
         return False
     if owner.pid != os.getpid():
@@ -84,10 +95,14 @@ def _host() -> str:
 
 
 def _start_of(pid: int) -> int | None:
-    """When the process with this number started; None if no such process is running."""
+    """When the process with this number started; None if no such process is running.
+
+    Raises:
+        OSError: it cannot be learnt, such as by a process with too many open files.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
+    except (FileNotFoundError, ProcessLookupError, PermissionError, NotADirectoryError):
         return None
     state, *fields = stat.rpartition(")")[2].split()
     # A zombie has ended: its parent has not read its exit status yet.

@@ -40,7 +40,7 @@ def test_requests_import_nothing_that_others_import_at_the_same_time(tmp_path):
 
 
 def test_a_graph_that_is_not_there_is_reported_before_anything_is_served(tmp_path):
-    started = []
+    started: list[str] = []
     settings = settings_for(tmp_path, {"world": str(tmp_path / "wrold.omni")}, port=0)
     with pytest.raises(GraphNotFoundError, match=r"wrold\.omni"):
         serve(settings, started=started.append)

@@ -1,5 +1,6 @@
 """Whether an owner is provably gone: processes end, are reaped late, and their numbers return."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -80,6 +81,16 @@ def test_a_process_that_may_not_be_looked_at_is_not_gone(here, monkeypatch):
     monkeypatch.setattr(os, "kill", _not_permitted)
 
     assert not is_gone(replace(here, pid=1), WORK)
+
+
+def test_a_process_with_too_many_open_files_learns_nothing_of_others(here, monkeypatch):
+    def fail(*_: object, **__: object) -> str:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with track_operation(WORK):
+        monkeypatch.setattr(owners.Path, "read_text", fail)
+        assert not is_gone(here, WORK)
+    assert this_process() is None
 
 
 def _not_permitted(*_: object) -> None:
