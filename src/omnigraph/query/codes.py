@@ -61,6 +61,7 @@ class QueryCode(StrEnum):
     )
     NEVER_NULL = "W1", "A test for null on a property that is never null has only one outcome."
     UNUSED_PARAMETER = "W2", "A parameter that is declared should be used."
+    SAME_FOR_ALL = "W3", "A block of an update or a delete should use the row, or the row be named."
 
     @property
     def severity(self) -> Severity:

@@ -34,6 +34,9 @@ def resolve_subquery(syntax: ast.Existence | ast.Subquery, scope: Scope) -> ir.S
         subquery = _aggregate(syntax, block, inner)
     if subquery is None:
         return None
+    if not inner.outer and scope.row is not None and scope.row_variable == ir.ROW:
+        message = "this block uses nothing of the row, so its value is the same for all rows"
+        scope.report.add(QueryCode.SAME_FOR_ALL, syntax.span, message, scope.outside_hint())
     block = replace(block, subqueries=tuple(inner.subqueries))
     return _value(replace(subquery, block=block, outer=tuple(sorted(inner.outer))), scope)
 
