@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import obstore
 import pytest
+from obstore.store import ObjectStore, from_url
 
 import omnigraph
-from omnigraph.storage.meter import Meter
-from omnigraph.storage.objects import Objects
-from omnigraph.storage.roots import Root
 from tests.support.cluster import run_cluster
 from tests.support.connect import run_connect_server
 from tests.support.docs import blocks
@@ -46,16 +45,19 @@ def blocks_under(heading: str) -> list[str]:
 
 
 @pytest.fixture
-def lake(s3_bucket: str, s3_server: S3Server) -> Iterator[Objects]:
+def lake(s3_bucket: str, s3_server: S3Server) -> Iterator[ObjectStore]:
     """The bucket of the page, with a file to load and a graph."""
     assert s3_bucket
     bucket = s3_server.create_bucket("lake")
-    objects = Objects(Root.parse(f"s3://{bucket}"), Meter())
-    objects.put("raw/people.jsonl.gz", gzip.compress(PEOPLE))
+    store = from_url(f"s3://{bucket}")
+    obstore.put(store, "raw/people.jsonl.gz", gzip.compress(PEOPLE))
     omnigraph.init(f"s3://{bucket}/world.omni", SCHEMA)
-    yield objects
-    for path in objects.list(""):
-        objects.delete(path)
+    yield store
+    obstore.delete(store, paths_in(store))
+
+
+def paths_in(store: ObjectStore, prefix: str = "") -> list[str]:
+    return [each["path"] for each in obstore.list(store, prefix).collect()]
 
 
 def run_block(text: str, folder: Path, **variables: str) -> str:
@@ -104,11 +106,13 @@ def test_the_blocks_about_clusters_run_on_one_of_spark(tmp_path: Path) -> None:
         assert names_in_lake() == {"Ada", "Bob"}
 
 
-def test_the_block_about_buckets_runs_on_a_cluster_of_spark(tmp_path: Path, lake: Objects) -> None:
+def test_the_block_about_buckets_runs_on_a_cluster_of_spark(
+    tmp_path: Path, lake: ObjectStore
+) -> None:
     [text] = blocks_under("Object stores")
     with run_cluster(workers=1) as cluster:
         run_block(text.replace(MASTER, cluster.master), tmp_path, **cluster.environment)
-    assert "export/people/_export.json" in lake.list("export")
+    assert "export/people/_export.json" in paths_in(lake, "export")
 
 
 @pytest.mark.usefixtures("lake")
