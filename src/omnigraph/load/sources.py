@@ -109,12 +109,12 @@ class SparkFile:
     """A file of a file system that only Spark can read, such as HDFS, as it was found.
 
     Attributes:
-        modified_at: When it was written, in seconds since 1970.
+        modified_at: When it was written, in microseconds since 1970.
     """
 
     url: str
     byte_count: int
-    modified_at: float
+    modified_at: int
 
 
 FindFiles: TypeAlias = Callable[[str], Sequence[SparkFile]]

@@ -47,6 +47,7 @@ def world(tmp_path: Path) -> Loaded:
 def test_files_of_all_forms_are_found_by_name_folder_and_pattern(world: Loaded, lake: str) -> None:
     world.file("in/1 [a].jsonl.gz", node("Person", name="Ada"), edge("LivesIn", "Bo", "Oslo"))
     world.file("in/Person/2024/part.csv", "name;age", "Bo;7")
+    world.file("in/empty.jsonl")
     world.file("in/_SUCCESS")
     pq.write_table(pa.table({"town": ["Oslo"]}), world.folder / "towns.parquet")
     source = [{"City": f"{lake}/towns.parquet:name=town"}, f"{lake}/in"]

@@ -22,7 +22,8 @@ from omnigraph.load.sources import SparkFile
 from omnigraph.load.splits import FileSplit, SharedSplit
 
 _READER: Final = "binaryFile"
-_FOUND: Final = ("path", "length", "modificationTime")
+_FOUND: Final = ("path", "length", "unix_micros(modificationTime) AS modified_at")
+_CONTENT: Final = "content"
 _PATTERN: Final = re.compile(r"[\[\]{}*?\\]")
 _UNKNOWN: Final = re.compile(r"UnsupportedFileSystem|No FileSystem for scheme|Wrong FS")
 
@@ -40,9 +41,9 @@ def find_files(session: SparkSession, url: str) -> list[SparkFile]:
     silence_loggers()
     try:
         reader = session.read.format(_READER).option("recursiveFileLookup", "true")
-        found = reader.load(url).select(*_FOUND).orderBy("path").limit(LOAD_INPUTS_MAX + 1)
+        found = reader.load(url).selectExpr(*_FOUND).orderBy("path").limit(LOAD_INPUTS_MAX + 1)
         # A row for each file.
-        files = [SparkFile(url, size, at.timestamp()) for url, size, at in found.collect()]
+        files = [SparkFile(*row) for row in found.collect()]
     except SPARK_FAILURES as cause:
         raise _listing_error(url, cause) from cause
     if not files:
@@ -83,7 +84,7 @@ def numbers_of_files(splits: tuple[SharedSplit, ...]) -> dict[str, int]:
 def files_frame(session: SparkSession, urls: Mapping[str, int]) -> DataFrame:
     """The files at these URLs, each a row with its contents."""
     paths = [_PATTERN.sub(r"\\\g<0>", url) for url in urls]
-    return session.read.format(_READER).load(paths).select(*_FOUND, "content")
+    return session.read.format(_READER).load(paths).selectExpr(*_FOUND, _CONTENT)
 
 
 def read_contents(
@@ -95,14 +96,13 @@ def read_contents(
         StorageError: a file was replaced since it was found.
     """
     for batch in batches:
-        columns = (batch[name].to_pylist() for name in _FOUND)
-        for url, byte_count, at, content in zip(*columns, batch["content"], strict=True):
+        *found, contents = batch.columns
+        values = (column.to_pylist() for column in found)
+        for url, byte_count, modified_at, content in zip(*values, contents, strict=True):
             number = numbers[url]
             split = splits[number]
             assert isinstance(split, FileSplit), "it has a file"
-            found = split.file.path
-            assert isinstance(found, SparkFile), "Spark reads it"
-            if (byte_count, at.timestamp()) != (found.byte_count, found.modified_at):
+            if split.file.path != SparkFile(url, byte_count, modified_at):
                 message = f"{url} was replaced while it was loaded"
                 raise StorageError(message, hint="load again, and let nobody write meanwhile")
             yield number, replace(split, file=replace(split.file, path=content.as_buffer()))
