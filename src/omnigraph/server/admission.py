@@ -34,7 +34,6 @@ class Gate:
         self._limits = limits
         self._inside: Counter[str | None] = Counter()
         self._waiting: deque[tuple[str | None, asyncio.Future[None]]] = deque()
-        self._until_calm: list[asyncio.Future[None]] = []
         self._seconds = 0.05
 
     @property
@@ -64,21 +63,6 @@ class Gate:
         finally:
             self._seconds += _SECONDS_KEPT * (time.monotonic() - begun - self._seconds)
             self._leave(actor)
-
-    @property
-    def is_calm(self) -> bool:
-        """Whether nobody waits, and at most half of the places are taken."""
-        return not self._waiting and 2 * self.inside <= self._limits.in_all
-
-    async def calm(self, seconds_max: float) -> None:
-        """Return when it is calm, or after some seconds."""
-        if self.is_calm:
-            return
-        calm: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._until_calm.append(calm)
-        await asyncio.wait([calm], timeout=seconds_max)
-        if not calm.done():
-            self._until_calm.remove(calm)
 
     async def _wait(self, actor: str | None) -> None:
         if len(self._waiting) >= self._limits.waiting:
@@ -110,10 +94,6 @@ class Gate:
         if not self._inside[actor]:
             del self._inside[actor]
         self._admit()
-        if self.is_calm:
-            for calm in self._until_calm:
-                calm.set_result(None)
-            self._until_calm.clear()
 
     def _admit(self) -> None:
         """Let in whoever may enter, in the order of arrival; a busy actor lets others pass."""

@@ -42,9 +42,6 @@ _log: Final = logging.getLogger("omnigraph.server")
 _HANDLES_MAX: Final = 64
 """Actors of graphs with a policy whose handles are kept open."""
 
-_READS_FIRST_SECONDS: Final = 0.1
-"""How long a write lets many reads go first: they are short, and share the processor with it."""
-
 T = TypeVar("T")
 
 
@@ -182,7 +179,6 @@ class GraphService:
             LimitExceededError: too many requests run and wait. Nothing was changed.
         """
         async with self.writes.enter(actor):
-            await self.reads.calm(_READS_FIRST_SECONDS)
             self._require_running()
             running = asyncio.get_running_loop().run_in_executor(self._writers, work)
             try:

@@ -69,24 +69,3 @@ def test_whoever_leaves_while_waiting_takes_no_place():
         assert (gate.inside, gate.waiting) == (0, 0)
 
     run(scene)
-
-
-def test_it_is_calm_while_half_of_the_places_are_free():
-    async def scene():
-        gate = Gate("read", GateLimits(in_all=4, per_actor=4, waiting=5, wait_seconds=5))
-        await gate.calm(5)
-        doors = [asyncio.Event() for _ in range(3)]
-        held = [asyncio.create_task(hold(gate, "a", [], door)) for door in doors]
-        await asyncio.sleep(0)
-        waiting = asyncio.create_task(gate.calm(5))
-        impatient = asyncio.create_task(gate.calm(0.01))
-        await impatient
-        assert (gate.inside, waiting.done()) == (3, False)
-        doors[0].set()
-        await waiting
-        assert gate.inside == 2
-        for door in doors:
-            door.set()
-        await asyncio.gather(*held)
-
-    run(scene)
