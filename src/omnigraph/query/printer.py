@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import assert_never
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, assert_never
 
 from omnigraph.lang.spelling import format_float, quote
 from omnigraph.query import ast
 
 _INDENT = "  "
+
+_CONTINUING: Final = re.compile(
+    r"(and|or|in|is|asc?|desc|contains|starts_with|when|then|else|end|match|return|with"
+    r"|insert|update|delete)\b"
+)
+"""What goes on with the value before it, unless a comma or a parenthesis is between them."""
+
+_BARE_WORD: Final = re.compile(r"(?<![$.\w])(?!(?:null|true|false)$)[a-z_]\w*$")
+"""What would be a function if a parenthesis followed."""
 
 
 def print_queries(queries: Iterable[ast.QueryNode]) -> str:
@@ -73,8 +83,7 @@ def print_expression(expression: ast.Expression, *, sigil: str = "$") -> str:
         case ast.Existence(clauses):
             return f"exists {{ {_inline(clauses, sigil)} }}"
         case ast.Subquery(function, clauses, value):
-            last = "" if value is None else f"  {print_expression(value, sigil=sigil)}"
-            return f"{function} {{ {_inline(clauses, sigil)}{last} }}"
+            return f"{function} {{ {_inline(clauses, sigil, value)} }}"
         case ast.PathCall(function, variable):
             return f"{function}({sigil}{variable.name})"
         case ast.SearchCall(function, arguments) | ast.FunctionCall(function, arguments):
@@ -146,7 +155,7 @@ def _part_of_read(part: ast.Stage | ast.Read, word: str) -> Iterator[str]:
     if part.clauses:
         yield from _block("match", _clauses(part.clauses))
     head = f"{word} distinct" if part.distinct else word
-    yield from _block(head, map(_projection, part.projections))
+    yield from _block(head, _columns(part.projections))
     if part.orderings:
         yield f"order {{ {', '.join(map(_ordering, part.orderings))} }}"
     if part.skip is not None:
@@ -155,8 +164,9 @@ def _part_of_read(part: ast.Stage | ast.Read, word: str) -> Iterator[str]:
         yield f"limit {print_expression(part.limit)}"
 
 
-def _clauses(clauses: Iterable[ast.Clause]) -> Iterator[str]:
-    for clause in clauses:
+def _clauses(clauses: Sequence[ast.Clause]) -> Iterator[str]:
+    lines = _apart(clauses, [_line(clause) for clause in clauses])
+    for clause, line in zip(clauses, lines, strict=True):
         match clause:
             case ast.Negation(inner):
                 yield from _block("not", _clauses(inner))
@@ -165,12 +175,39 @@ def _clauses(clauses: Iterable[ast.Clause]) -> Iterator[str]:
             case ast.OptionalPart(inner):
                 yield from _block("optional", _clauses(inner))
             case _:
-                yield _line(clause)
+                yield line
 
 
-def _inline(clauses: Iterable[ast.Clause], sigil: str) -> str:
-    """Clauses inside a value, on one line."""
-    return "  ".join(_line(clause, sigil) for clause in clauses)
+def _inline(clauses: Iterable[ast.Clause], sigil: str, value: ast.Expression | None = None) -> str:
+    """Clauses inside a value, on one line, and what is aggregated of them."""
+    parts: list[ast.Clause | ast.Expression] = [*clauses]
+    lines = [_line(clause, sigil) for clause in clauses]
+    if value is not None:
+        parts.append(value)
+        lines.append(print_expression(value, sigil=sigil))
+    return "  ".join(_apart(parts, lines))
+
+
+def _apart(parts: Sequence[ast.Clause | ast.Expression], lines: list[str]) -> list[str]:
+    """Lines that follow one another, in parentheses where one would go on with another."""
+    kinds = (ast.Binding, ast.Traversal, ast.Negation, ast.OptionalPart, ast.Existence)
+    after = ""
+    for place in reversed(range(len(lines))):
+        line, is_block = lines[place], isinstance(parts[place], kinds)
+        is_call = after.startswith("(") and _BARE_WORD.search(line)
+        if not is_block and (is_call or _CONTINUING.match(line)):
+            lines[place] = f"({line})"
+        after = lines[place]
+    return lines
+
+
+def _columns(projections: Iterable[ast.Projection]) -> list[str]:
+    """Columns, with commas before those that would go on with the column before."""
+    lines = [*map(_projection, projections)]
+    for place, after in enumerate(lines[1:]):
+        if after.startswith("(") or _CONTINUING.match(after):
+            lines[place] += ","
+    return lines
 
 
 def _line(clause: ast.Clause, sigil: str = "$") -> str:

@@ -122,7 +122,10 @@ def keys_of(part: ir.Negation | ir.OptionalPart | ir.Subquery, uses: Iterable[Us
 
 
 def _subtract(state: LoweringState, rows: Rows, negation: ir.Negation) -> Rows:
-    """The rows for which the negated block has none."""
+    """The rows for which the negated block has none; what is negated twice is what exists."""
+    twice = _only_negation(negation.block)
+    join_type = "anti" if twice is None else "semi"
+    negation = negation if twice is None else twice
     inner_uses = frozenset(uses_of_block(negation.block))
     ids = keys_of(negation, inner_uses)
     inner = _inner_rows(state, rows, negation, inner_uses)
@@ -130,8 +133,16 @@ def _subtract(state: LoweringState, rows: Rows, negation: ir.Negation) -> Rows:
     hits = exp.select(*ids_found).from_(table(inner.table, "f")).distinct()
     query = exp.select(*(column(name, "k") for name in rows.values)).from_(table(rows.table, "k"))
     on = rows.same(ids, rows, ours="k", theirs="x")
-    query = query.join(subquery(hits, "x"), on=on, join_type="anti")
+    query = query.join(subquery(hits, "x"), on=on, join_type=join_type)
     return replace(rows, table=state.builder.define(query))
+
+
+def _only_negation(block: ir.Block) -> ir.Negation | None:
+    """The negation that a block consists of; None if there is more to it."""
+    rest = replace(block, negations=())
+    if len(block.negations) != 1 or rest != ir.Block((), (), (), ()):
+        return None
+    return block.negations[0]
 
 
 def _extend(state: LoweringState, rows: Rows, part: ir.OptionalPart, uses: frozenset[Use]) -> Rows:
