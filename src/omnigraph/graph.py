@@ -742,8 +742,8 @@ class Graph:
 
         if not isinstance(key, RequestKey):
             text = query_text(source).text
-            asked = (order.kind, order.branch, text, name, params, expect_head, message)
-            key = RequestKey.parse(key, *asked)
+            described = (order.kind, order.branch, text, name, params, expect_head, message)
+            key = RequestKey.parse(key, *described)
         return self.requests.run(
             order,
             key,
@@ -834,8 +834,8 @@ class Graph:
         check = partial(self._loads.require_possible, request)
         with self._branch_for_load(order.branch, start, check):
             if key is not None and not isinstance(key, RequestKey):
-                asked = (order.branch, mode, repr(source), message, expect_head)
-                key = RequestKey.parse(key, *asked)
+                described = (order.branch, mode, repr(source), message, expect_head)
+                key = RequestKey.parse(key, *described)
             result = self._loads.run(order, request, key)
         if not index or result.commit_id is None:
             return result

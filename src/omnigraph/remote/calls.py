@@ -74,26 +74,26 @@ class Handle:
 
     def envelope(self, arguments: Mapping[str, Any], actor: str | None) -> dict[str, Any]:
         """What every request has: the target of the handle, and the arguments."""
-        asked: dict[str, Any] = {"arguments": dict(arguments)}
+        envelope: dict[str, Any] = {"arguments": dict(arguments)}
         if self.target != Target():
-            asked["target"] = self.target
+            envelope["target"] = self.target
         if self.read_only:
-            asked["read_only"] = True
+            envelope["read_only"] = True
         named = self.actor if actor is None else actor
         if named is not None:
-            asked["actor"] = require_text(named, "actor")
-        return asked
+            envelope["actor"] = require_text(named, "actor")
+        return envelope
 
     @staticmethod
-    def _content(asked: Mapping[str, Any]) -> Any:
-        data = json.dumps(to_document(asked)).encode()
+    def _content(envelope: Mapping[str, Any]) -> Any:
+        data = json.dumps(to_document(envelope)).encode()
         return lambda: data
 
     def _fetch(self, rows: RowsRequest, ops: Collection[Op]) -> Iterator[Chunk]:
         """Changed rows that were too many to be sent with their diff, as they arrive."""
         import pyarrow as pa
 
-        asked = {
+        arguments = {
             "before": rows.before,
             "after": rows.after,
             "type_name": rows.type_name,
@@ -104,7 +104,7 @@ class Handle:
             "POST",
             "calls/changed_rows",
             CallKind.READ,
-            content=self._content(self.envelope(asked, None)),
+            content=self._content(self.envelope(arguments, None)),
             headers=_JSON,
         )
         with self.connection.stream(sending) as pieces:

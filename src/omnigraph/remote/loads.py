@@ -53,9 +53,9 @@ def load(handle: Handle, arguments: Mapping[str, Any]) -> LoadResult:
         made = iter(range(len(inputs.items)))
         described, files = send_inputs(inputs, lambda: Path(folder, str(next(made))))
         sent = {name: arguments[name] for name in _SENT if name in arguments}
-        asked = handle.envelope(sent, arguments.get("actor"))
-        asked |= {"inputs": described, "rejects": rejects and Path(rejects).name}
-        return _Load(handle, asked, files, arguments).run()
+        envelope = handle.envelope(sent, arguments.get("actor"))
+        envelope |= {"inputs": described, "rejects": rejects and Path(rejects).name}
+        return _Load(handle, envelope, files, arguments).run()
 
 
 def _require_new(path: Path) -> None:
@@ -71,12 +71,12 @@ class _Load:
     def __init__(
         self,
         handle: Handle,
-        asked: Mapping[str, Any],
+        envelope: Mapping[str, Any],
         files: list[Path],
         arguments: Mapping[str, Any],
     ) -> None:
         self._handle = handle
-        self._asked = asked
+        self._envelope = envelope
         self._files = files
         self._progress: Progress | None = arguments.get("progress")
         rejects = arguments.get("rejects")
@@ -99,7 +99,7 @@ class _Load:
             "POST",
             "calls/load",
             CallKind.KEYED,
-            content=lambda: archive_pieces(self._asked, self._files),
+            content=lambda: archive_pieces(self._envelope, self._files),
             headers=headers,
             key=self._key,
         )

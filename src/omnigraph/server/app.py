@@ -168,8 +168,8 @@ class RequestLog:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                told = [*message["headers"], (b"x-request-id", own.encode())]
-                message = {**message, "headers": [*told, *_missing_headers(told)]}
+                sent = [*message["headers"], (b"x-request-id", own.encode())]
+                message = {**message, "headers": [*sent, *_missing_headers(sent)]}
                 self._count(scope, status, time.monotonic() - begun)
             await send(message)
 

@@ -227,7 +227,7 @@ def budget_of(
     memory: str | int | None = None,
     max_rows: int | None = None,
 ) -> dict[str, Any]:
-    """What a query may spend: as asked, and at most as the server allows."""
+    """What a query may spend: as requested, and at most as the server allows."""
     limits = service_of(request).settings.limits
     return {
         "timeout": _lower(timeout, limits.query_timeout, require_timeout, "timeout"),
@@ -236,14 +236,14 @@ def budget_of(
     }
 
 
-def _lower(asked: Any, allowed: Any, require: Any, name: str) -> Any:
+def _lower(requested: Any, allowed: Any, require: Any, name: str) -> Any:
     limit = require(allowed, name)
-    if asked is None:
+    if requested is None:
         return allowed
-    wanted = require(asked, name)
+    wanted = require(requested, name)
     if wanted is None or (limit is not None and wanted > limit):
         return allowed
-    return asked
+    return requested
 
 
 def to_cursor(place: str) -> str:

@@ -82,10 +82,10 @@ async def load(request: Request, call: Call) -> Response:
             seconds_max=limits.body_seconds,
             expansion=limits.expansion,
         )
-        asked, files = await call.write(partial(unpack_request, archive, folder))
+        envelope, files = await call.write(partial(unpack_request, archive, folder))
         archive.unlink()
         header = request.headers.get("idempotency-key")
-        work = partial(_load, _handle(call, asked), asked, files, call.actor, folder)
+        work = partial(_load, _handle(call, envelope), envelope, files, call.actor, folder)
         waits = "respond-async" in request.headers.get("prefer", "").lower()
         if size <= limits.direct_load_bytes and not waits:
             key = None if header is None else RequestKey.parse(header, call.name, _LOAD, digest)
@@ -100,7 +100,7 @@ async def load(request: Request, call: Call) -> Response:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    rejects = _rejects_file(service.jobs.rejects(job.job_id), asked.get("rejects"))
+    rejects = _rejects_file(service.jobs.rejects(job.job_id), envelope.get("rejects"))
 
     def run(progress: Progress | None) -> dict[str, Any]:
         return work(job_key(job), rejects, progress).to_json()
@@ -128,7 +128,7 @@ def _require_archive(request: Request) -> None:
 
 def _load(
     handle: Graph,
-    asked: Mapping[str, Any],
+    envelope: Mapping[str, Any],
     files: list[Path],
     actor: str | None,
     folder: Path,
@@ -139,9 +139,9 @@ def _load(
     """Load what a client sent, and delete it."""
     try:
         with ExitStack() as stack:
-            inputs: Inputs = receive_inputs(asked.get("inputs"), files, stack)
+            inputs: Inputs = receive_inputs(envelope.get("inputs"), files, stack)
             arguments = {
-                **_arguments(asked),
+                **_arguments(envelope),
                 "source": inputs,
                 "rejects": rejects,
                 "actor": actor,
@@ -158,15 +158,15 @@ def _load(
 async def export(request: Request, call: Call) -> Response:
     """Write the rows that a handle reads to files, and send them as an archive."""
     service = call.service
-    asked = (await read_json(request, CallBody)).model_dump()
+    envelope = (await read_json(request, CallBody)).model_dump()
     folder = service.scratch / f"export-{service.clock.ulid()}"
-    arguments = _arguments(asked)
+    arguments = _arguments(envelope)
     name = arguments.pop("target", None)
     if not isinstance(name, str) or name in ("", "-", ".", "..") or "/" in name or "\0" in name:
         message = f"{str(name)[:100]!r} is no name of a file"
         raise InvalidInputError(message, hint="send the last part of the target's name")
     _require_fitting(Graph.export, {**arguments, "target": name})
-    handle = _handle(call, asked)
+    handle = _handle(call, envelope)
 
     def run(_: Cancellation) -> Any:
         folder.mkdir(parents=True)
@@ -188,14 +188,14 @@ async def export(request: Request, call: Call) -> Response:
 @router.post("/changed_rows", openapi_extra=takes(CallBody), responses=gives_bytes(MEDIA_TYPE))
 async def changed_rows(request: Request, call: Call) -> Response:
     """The changed rows of one type that were too many to be sent with their diff."""
-    asked = (await read_json(request, CallBody)).model_dump()
-    arguments = _arguments(asked)
+    envelope = (await read_json(request, CallBody)).model_dump()
+    arguments = _arguments(envelope)
     ops = arguments.pop("ops", None)
     try:
         wanted = RowsRequest(**arguments)
     except TypeError as cause:
         raise _unfitting_error(why=cause) from cause
-    handle = _handle(call, asked)
+    handle = _handle(call, envelope)
 
     def run(_: Cancellation) -> Iterator[bytes]:
         diff = handle.diff(
@@ -214,12 +214,12 @@ async def call_method(request: Request, call: Call, operation: str) -> Response:
     if found is None:
         message = f"there is no operation {operation[:100]!r}"
         raise NotFoundError(message, hint="use the same release of Omnigraph on both sides")
-    asked = (await read_json(request, CallBody)).model_dump()
+    envelope = (await read_json(request, CallBody)).model_dump()
 
     def run(cancellation: Cancellation | None) -> Response:
-        method = attrgetter(found.name)(_handle(call, asked))
-        arguments = _checked_arguments(found, asked) | _limits(request, found, asked)
-        own = {"actor": call.actor, "cancel": cancellation, "key": _key(request, found, asked)}
+        method = attrgetter(found.name)(_handle(call, envelope))
+        arguments = _checked_arguments(found, envelope) | _limits(request, found, envelope)
+        own = {"actor": call.actor, "cancel": cancellation, "key": _key(request, found, envelope)}
         takes = _signature(method.__func__).parameters
         taken = own_arguments(found)
         arguments |= {name: own[name] for name in taken if name in takes and name in own}
@@ -240,12 +240,12 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def _key(request: Request, operation: Operation, asked: Mapping[str, Any]) -> RequestKey | None:
+def _key(request: Request, operation: Operation, envelope: Mapping[str, Any]) -> RequestKey | None:
     if operation.kind is not CallKind.KEYED:
         refuse_key(request)
         return None
     header = request.headers.get("idempotency-key")
-    described = (request.path_params["graph"], operation.name, asked)
+    described = (request.path_params["graph"], operation.name, envelope)
     return None if header is None else RequestKey.parse(header, *described)
 
 
@@ -257,42 +257,42 @@ def _answer(result: Any) -> Response:
     return StreamingResponse(packed.pieces(), media_type=MEDIA_TYPE)
 
 
-def _handle(call: GraphCall, asked: Mapping[str, Any]) -> Graph:
+def _handle(call: GraphCall, envelope: Mapping[str, Any]) -> Graph:
     """The handle that a client has: on its branch or commit, and read-only if that is.
 
     Raises:
         NotAllowedError: the client names an actor that is not the one of its token.
     """
-    named = asked.get("actor")
+    named = envelope.get("actor")
     if named is not None and named != call.actor:
         who = "nobody" if call.actor is None else call.actor
         message = f"this request acts as {who}, and not as {str(named)[:100]!r}"
         hint = "the token says who acts: leave the actor out, or use another token"
         raise NotAllowedError(message, hint=hint, code=ErrorCode.FORBIDDEN)
-    target = from_document(asked.get("target"), only=PLAIN)
+    target = from_document(envelope.get("target"), only=PLAIN)
     if target is not None and not isinstance(target, Target):
         raise _unfitting_error(why="target is none")
-    read_only = asked.get("read_only") is True
+    read_only = envelope.get("read_only") is True
     if target in (None, Target()) and not read_only:
         return call.graph
     return call.service.handle_at(call.graph, target or Target(), read_only=read_only)
 
 
-def _arguments(asked: Mapping[str, Any]) -> dict[str, Any]:
-    arguments = from_document(asked.get("arguments") or {}, only=PLAIN)
+def _arguments(envelope: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = from_document(envelope.get("arguments") or {}, only=PLAIN)
     if not isinstance(arguments, dict):
         raise _unfitting_error(why="arguments have names")
     return arguments
 
 
-def _checked_arguments(operation: Operation, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _checked_arguments(operation: Operation, envelope: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call.
 
     Raises:
         InvalidInputError: they have a text that would be taken for the name of a file here.
         NotAllowedError: they change where the server itself sends requests.
     """
-    arguments = _arguments(asked)
+    arguments = _arguments(envelope)
     if strange := own_arguments(operation) & arguments.keys():
         raise _unfitting_error(why=f"{min(strange)} is the caller's own")
     for name in operation.texts:
@@ -309,12 +309,12 @@ def _checked_arguments(operation: Operation, asked: Mapping[str, Any]) -> dict[s
     return arguments
 
 
-def _limits(request: Request, operation: Operation, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What a query may spend: as asked, and at most as the server allows."""
+def _limits(request: Request, operation: Operation, envelope: Mapping[str, Any]) -> dict[str, Any]:
+    """What a query may spend: as envelope, and at most as the server allows."""
     names = _SPENDS.get(operation.name, ())
     if not names:
         return {}
-    arguments = _arguments(asked)
+    arguments = _arguments(envelope)
     given = {name: arguments.get(name) for name in names}
     return {name: limit for name, limit in budget_of(request, **given).items() if name in names}
 

@@ -82,8 +82,8 @@ async def load(request: Request, call: Call, how: Annotated[LoadQuery, Depends()
     suffix = _suffix_of(request)
     call.graph.require_writable()
     source = service.scratch / f"load-{service.clock.ulid()}{suffix}"
-    asked = {**asdict(how), "mode": str(how.mode), "on_error": str(how.on_error)}
-    asked |= {"engine": str(how.engine), "expect_head": expected_head(request, None)}
+    options = {**asdict(how), "mode": str(how.mode), "on_error": str(how.on_error)}
+    options |= {"engine": str(how.engine), "expect_head": expected_head(request, None)}
     try:
         size, digest = await save_body(
             request,
@@ -95,20 +95,20 @@ async def load(request: Request, call: Call, how: Annotated[LoadQuery, Depends()
         wants_job = "respond-async" in request.headers.get("prefer", "").lower()
         wants_job |= how.on_error is OnError.QUARANTINE
         if size <= limits.direct_load_bytes and not wants_job:
-            key = None if header is None else RequestKey.parse(header, call.name, asked, digest)
-            run = _loader(call, source, asked, key)
+            key = None if header is None else RequestKey.parse(header, call.name, options, digest)
+            run = _loader(call, source, options, key)
             return await call.write(lambda: answer_write(run(None)))
         if header is not None:
             RequestKey.parse(header)
             if (known := find_job(call, header)) is not None:
                 source.unlink()
-                return job_answer(require_same(known, asked, digest))
-        job = service.jobs.new(call.name, call.actor, key=header, request=asked, digest=digest)
+                return job_answer(require_same(known, options, digest))
+        job = service.jobs.new(call.name, call.actor, key=header, request=options, digest=digest)
     except BaseException:
         source.unlink(missing_ok=True)
         raise
     rejects = service.jobs.rejects(job.job_id) if how.on_error is OnError.QUARANTINE else None
-    run = _loader(call, source, asked, job_key(job), rejects)
+    run = _loader(call, source, options, job_key(job), rejects)
     service.start_job(lambda: run_job(service, job, run))
     return job_answer(job)
 
@@ -128,7 +128,7 @@ Load = Callable[[Progress | None], dict[str, Any]]
 def _loader(
     call: GraphCall,
     source: Path,
-    asked: dict[str, Any],
+    options: dict[str, Any],
     key: RequestKey | None,
     rejects: Path | None = None,
 ) -> Load:
@@ -136,21 +136,21 @@ def _loader(
 
     def run(progress: Progress | None) -> dict[str, Any]:
         try:
-            given: Any = source if asked["type"] is None else {asked["type"]: source}
+            given: Any = source if options["type"] is None else {options["type"]: source}
             result = call.graph.load(
                 given,
-                mode=asked["mode"],
-                branch=asked["branch"],
-                start=asked["start"],
-                on_error=asked["on_error"],
+                mode=options["mode"],
+                branch=options["branch"],
+                start=options["start"],
+                on_error=options["on_error"],
                 rejects=rejects,
-                ignore_unknown=asked["ignore_unknown"],
-                engine=asked["engine"],
-                index=asked["index"],
-                embed=asked["embed"],
+                ignore_unknown=options["ignore_unknown"],
+                engine=options["engine"],
+                index=options["index"],
+                embed=options["embed"],
                 actor=call.actor,
-                message=asked["message"],
-                expect_head=asked["expect_head"],
+                message=options["message"],
+                expect_head=options["expect_head"],
                 progress=progress,
                 key=key,
             )
@@ -169,13 +169,13 @@ def find_job(call: GraphCall, key: str) -> Job | None:
     return None
 
 
-def require_same(job: Job, asked: dict[str, Any], digest: str) -> Job:
+def require_same(job: Job, options: dict[str, Any], digest: str) -> Job:
     """The job of a key, if it is for the same request.
 
     Raises:
         InvalidInputError: the key was used for another one.
     """
-    if (job.request, job.digest) != (asked, digest):
+    if (job.request, job.digest) != (options, digest):
         message = f"the key {job.key!r} was used for another request"
         hint = "use a new key for each request, and the same one to repeat it as it was"
         raise InvalidInputError(message, hint=hint, code=ErrorCode.REQUEST_MISMATCH)

@@ -157,7 +157,7 @@ async def invoke_query(request: Request, call: Call, name: str) -> Response:
     wanted = choose_media_type(request.headers.get("accept"))
     body = await read_json(request, wire.InvokeBody)
     head = expected_head(request, body.expect_head)
-    asked = body.model_dump(exclude={"timeout", "memory", "max_rows", "engine"})
+    described = body.model_dump(exclude={"timeout", "memory", "max_rows", "engine"})
     run = partial(
         call.graph.queries.run,
         name,
@@ -166,7 +166,7 @@ async def invoke_query(request: Request, call: Call, name: str) -> Response:
         actor=call.actor,
         message=body.message,
         expect_head=head,
-        key=request_key(request, call.name, "invoke", name, asked, head),
+        key=request_key(request, call.name, "invoke", name, described, head),
         **body.point,
         **budget_of(request, body.timeout, body.memory, body.max_rows),
     )
