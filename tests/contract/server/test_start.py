@@ -3,13 +3,16 @@
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
 import omnigraph
 from omnigraph.errors import GraphNotFoundError
+from omnigraph.failpoints import Failpoint, arm
 from omnigraph.server.serve import serve
-from tests.support.served import settings_for
+from tests.support.concurrency import at_once
+from tests.support.served import serving, settings_for
 
 PROGRAM = """
 import json, sys
@@ -45,3 +48,32 @@ def test_a_graph_that_is_not_there_is_reported_before_anything_is_served(tmp_pat
     with pytest.raises(GraphNotFoundError, match=r"wrold\.omni"):
         serve(settings, started=started.append)
     assert started == []
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        Failpoint.CLAIM_AFTER_PUT,
+        Failpoint.WRITE_AFTER_CHECK,
+        Failpoint.WRITE_AFTER_EACH_APPLY,
+        Failpoint.PUBLISH_AFTER_COMMIT,
+        Failpoint.WRITE_AFTER_PUBLISH,
+    ],
+)
+def test_a_server_beside_what_a_killed_one_left_carries_out_each_request_once(tmp_path, point):
+    graph = omnigraph.init(tmp_path / "world", "node Note { text: String }")
+    settings = settings_for(tmp_path, {"world": graph.uri})
+
+    def add(client, text):
+        body = {"query": "query q($t: String) { insert Note { text: $t } }", "params": {"t": text}}
+        return client.post("/graphs/world/mutate", json=body, headers={"Idempotency-Key": text})
+
+    with serving(settings) as killed, killed.client() as client, arm(point):
+        assert add(client, "first").is_error
+    with serving(settings) as served, served.client() as client:
+        texts = ["first", "first", "second", "third"]
+        answers = at_once([partial(add, client, text) for text in texts])
+        assert [answer.status_code for answer in answers] == [200] * 4, answers
+        assert answers[0].json() == answers[1].json()
+    rows = graph.query("query q() { match { $n: Note } return { $n.text } }").rows()
+    assert sorted(row["n.text"] for row in rows) == ["first", "second", "third"]
