@@ -14,7 +14,7 @@ from benchmarks.rounds import ROUNDS, Outcome, compete
 
 GOAL: Final = 1.3
 
-WHY_MISSED: Final = "Counts that are added up, and computed numbers, are decimals of 38 digits."
+WHY_MISSED: Final = "Sums of counts are decimals of 38 digits, and ids of texts are joined as texts."
 
 CONSTRUCTS: Final = {
     "optional, counted": Question(

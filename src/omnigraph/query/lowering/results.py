@@ -118,6 +118,10 @@ class Results:
             case ir.Aggregate(function, argument):
                 if self.rows.weight is not None and adds_up(expression):
                     return self._weighted(function, argument, column(self.rows.weight, ROWS))
+                counts_rows = function is AggregateFunction.COUNT and not expression.distinct
+                if counts_rows and not argument.nullable:
+                    # What is never null need not be made: that of several types is a new text.
+                    return exp.Count(this=exp.Star())
                 return _aggregate(expression, self._inner(argument))
             case ir.Nearest() | ir.Bm25() | ir.Rrf() | ir.ObjectValue():
                 return self.operand(expression)
