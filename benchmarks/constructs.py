@@ -14,7 +14,7 @@ from benchmarks.rounds import ROUNDS, Outcome, compete
 
 GOAL: Final = 1.3
 
-WHY_MISSED: Final = "Sums of counts are decimals of 38 digits, and ids of texts are joined as texts."
+WHY_MISSED: Final = "Sums of counts are decimals of 38 digits, and ids are joined as texts."
 
 CONSTRUCTS: Final = {
     "optional, counted": Question(
