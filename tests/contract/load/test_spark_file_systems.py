@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from omnigraph.errors import InvalidInputError, NotFoundError, StorageError
 from omnigraph.integrity.violations import IntegrityError
+from omnigraph.load.planning import plan_shared
 from omnigraph.load.spark import file_systems, load
 from tests.contract.load.loading import Loaded, edge, loaded, node
 
@@ -98,7 +99,7 @@ def test_a_file_that_is_replaced_meanwhile_fails_the_load(
 ) -> None:
     url = f"{lake}/in/a.jsonl"
     world.file("in/a.jsonl", node("Person", name="Ada"))
-    plan = load.plan_shared
+    plan = plan_shared
 
     def replace_first(*arguments, **more):
         world.file("in/a.jsonl", node("Person", name="Bo"), node("Person", name="Cy"))

@@ -88,7 +88,7 @@ def test_a_process_with_too_many_open_files_learns_nothing_of_others(here, monke
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     with track_operation(WORK):
-        monkeypatch.setattr(owners.Path, "read_text", fail)
+        monkeypatch.setattr(Path, "read_text", fail)
         assert not is_gone(here, WORK)
     assert this_process() is None
 
