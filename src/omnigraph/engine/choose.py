@@ -83,12 +83,12 @@ def by_size(
     measures does not fit the local engine and Spark is installed, else the local engine.
 
     Args:
-        measures: At least one. They are read only where nothing else decides, so that a generator
-            measures only then.
+        measures: At least one, unless there is a constraint. They are read only where nothing else
+            decides, so that a generator measures only then.
 
     Raises:
         InvalidParameterError: there is no engine of that name.
-        InvalidInputError: Spark was asked for, and is not installed.
+        InvalidInputError: Spark was asked for, or is called for, and is not installed.
         OmnigraphError: the refusal of the constraint.
     """
     asked = asked_engine(wanted)
@@ -97,7 +97,7 @@ def by_size(
             raise constraint.refusal
         return asked
     if constraint is not None:
-        return Choice(constraint.engine, constraint.why)
+        return _require_installed(Choice(constraint.engine, constraint.why))
     first, *others = measures
     too_large = next((measure for measure in (first, *others) if not measure.fits), None)
     if too_large is None:
@@ -123,7 +123,10 @@ def asked_engine(wanted: str | None) -> Choice | None:
         where = "" if wanted else f", which ${ENVIRONMENT_VARIABLE} names"
         message = f"there is no engine {name!r}{where}"
         raise InvalidParameterError(message, hint=f"use one of {known}", name="engine")
-    choice = Choice(EngineName(name), "it was asked for")
+    return _require_installed(Choice(EngineName(name), "it was asked for"))
+
+
+def _require_installed(choice: Choice) -> Choice:
     if choice.engine is EngineName.SPARK:
         require_spark()
     return choice

@@ -28,6 +28,16 @@ def choose_engine(inputs: Inputs, wanted: str | None) -> Choice:
     return by_size(wanted, _measures(inputs), _constraint(inputs))
 
 
+def choose_finder(wanted: str | None) -> Choice:
+    """The engine whose file systems are searched for a URL that no object store has.
+
+    Raises:
+        InvalidParameterError: there is no engine of that name.
+        InvalidInputError: it is Spark, which is not installed.
+    """
+    return by_size(wanted, (), Constraint(EngineName.SPARK, "only Spark has other file systems"))
+
+
 def _constraint(inputs: Inputs) -> Constraint | None:
     frames = [source for source in inputs.items if isinstance(source, FrameInput)]
     if frames:

@@ -13,12 +13,11 @@ from typing import Final, TypeAlias
 from omnigraph.choices import EmbedWhen, EngineName, Mode, OnError
 from omnigraph.clock import Clock
 from omnigraph.embedding.writes import WriteEmbedding
-from omnigraph.engine.choose import Choice, asked_engine
-from omnigraph.engine.extras import require_spark
+from omnigraph.engine.choose import Choice
 from omnigraph.errors import InvalidParameterError, OmnigraphError, OutcomeUnknownError
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import IntegrityError, Rule
-from omnigraph.load.choice import choose_engine
+from omnigraph.load.choice import choose_engine, choose_finder
 from omnigraph.load.dialects import CsvOptions
 from omnigraph.load.plans import EngineLoad, Loader, LoadReport, LoadSetup, Stages
 from omnigraph.load.positions import Origins
@@ -141,12 +140,7 @@ class Loads:
         """The inputs, and the engine that reads them."""
 
         def find_files(url: str) -> Sequence[SparkFile]:
-            asked = asked_engine(request.engine)
-            is_local = asked is not None and asked.engine is EngineName.LOCAL
-            engine = EngineName.LOCAL if is_local else EngineName.SPARK
-            if engine is EngineName.SPARK:
-                require_spark()
-            return self._loaders(engine).find_files(url)
+            return self._loaders(choose_finder(request.engine).engine).find_files(url)
 
         inputs = resolve(request.source, catalog, request.csv, find_files)
         return inputs, choose_engine(inputs, request.engine)
