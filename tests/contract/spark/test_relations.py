@@ -5,6 +5,7 @@ import pickle
 import pyarrow as pa
 import pytest
 
+from omnigraph.engine.spark.counting import COUNT
 from omnigraph.engine.spark.relations import (
     ReadTask,
     given_frame,
@@ -68,6 +69,16 @@ def test_a_table_without_rows_keeps_its_columns(spark, store):
     for frame in (never, table_frame(spark, no_longer, ["n", "id"])):
         assert (frame.columns, frame.count()) == (["n", "id"], 0)
         assert frame.toArrow().schema.field("n").type == pa.int64()
+
+
+def test_rows_are_counted_by_their_values_in_each_task(spark, store):
+    table = applied(stage_append(create(store, "abcd", n=7), rows("ef", n=3)))
+    table = applied(stage_delete(table, ids=["b"]))
+
+    frame = table_frame(spark, table, ["n"], counted=True)
+
+    assert frame.columns == ["n", COUNT]
+    assert sorted(map(tuple, frame.collect())) == [(3, 2), (7, 3)]
 
 
 def test_without_columns_the_rows_are_counted_and_nothing_is_read(spark, store):
