@@ -54,7 +54,8 @@ class WordPart:
         every = every[order]
         is_first = np.diff(every, prepend=-1) > 0
         texts = every[is_first]
-        counts = np.zeros((len(texts), len(words)), np.int64)
+        # Whoever asks looks at them word by word.
+        counts = np.zeros((len(texts), len(words)), np.int64, order="F")
         word = np.repeat(np.arange(len(words)), [len(posting.texts) for posting in postings])
         often = np.concatenate([np.zeros(0, np.int64), *(posting.counts for posting in postings)])
         counts[np.cumsum(is_first) - 1, word[order]] = often[order]

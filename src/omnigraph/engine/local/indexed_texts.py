@@ -229,7 +229,7 @@ def _passing(part: WordPart, search: TextSearch, phrase: Sequence[Token]) -> np.
 
 
 def _frequencies(terms: Sequence[str], counts: np.ndarray) -> TextStatistics:
-    having = np.count_nonzero(counts, axis=0)
+    having = (np.count_nonzero(counts[:, place]) for place in range(len(terms)))
     return TextStatistics(
         frequencies={term: int(count) for term, count in zip(terms, having, strict=True)}
     )
