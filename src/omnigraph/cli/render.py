@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TextIO
@@ -97,6 +97,10 @@ def say(text: str) -> None:
     """
     if sys.stderr is None:
         return
+    if sys.stdout is not None:
+        # Both may go to one file, in their order. What fails here fails again where it is reported.
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
     try:
         print(text, file=sys.stderr, flush=True)  # noqa: T201  # the one place that talks
     except OSError:

@@ -157,17 +157,16 @@ def delete_branch(
 
     branch = BranchName.parse(name)
     handle = graphs.open_graph(store, read_only=not confirm)
-    ref = handle.snapshot(branch=branch).ref
-    commits = handle.commits.list(branch=branch)
+    tip = handle.snapshot(branch=branch)
     own = [
         commit.commit_id
-        for commit in commits
-        if commit.branch == branch and commit.ref in (ref, None)
+        for commit in handle.commits.list(branch=branch)
+        if commit.branch == branch and commit.ref in (tip.ref, None)
     ]
     if confirm:
         graphs.ask_first(handle, f"delete branch {branch}", yes=yes)
     handle.branches.delete(branch, dry_run=not confirm)
-    head = commits[0].commit_id
+    head = tip.head.commit_id
     with render.report_of(f"branch {branch} was deleted" if confirm else None):
         if json:
             render.show_json({"branch": branch, "deleted": confirm, "head": head, "commits": own})
