@@ -92,7 +92,7 @@ def test_the_blocks_about_clusters_run_on_one_of_spark(tmp_path: Path) -> None:
 
         text = python.replace(MASTER, cluster.master)
         text = text.replace("/opt/omnigraph/bin/python", sys.executable)
-        assert "loaded by the spark engine" in run_block(text, tmp_path, **loopback)
+        assert "Person  1         0        0" in run_block(text, tmp_path, **loopback)
         assert names_in_lake() == {"Ada"}
 
         text = packed.replace(MASTER, cluster.master).replace("append", "merge")
