@@ -20,7 +20,7 @@ from tests.contract.merge.worlds import node
 from tests.property.histories import Create, Merge, SchemaStep, Walk, Write
 from tests.property.history_draws import Draws
 
-GATE: Final = range(8)
+GATE: Final = range(10)
 STEPS: Final = 60
 
 

@@ -24,7 +24,7 @@ from omnigraph.storage import inventory
 from tests.property.retention_walk import Walk
 from tests.support.folding import eager_folds
 
-GATE: Final = range(4)
+GATE: Final = range(6)
 STEPS: Final = 45
 
 

@@ -35,9 +35,11 @@ def lake(tmp_path: Path, spark: SparkSession) -> Iterator[str]:
     # Hadoop keeps a file system for as long as its process, so each test has another one.
     name = f"lake{next(_numbers)}"
     mount = f"fs.viewfs.mounttable.{name}.link./raw"
-    spark.conf.set(mount, tmp_path.as_uri())
+    # Of the context, not of a session: a load takes whichever session is active.
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    hadoop.set(mount, tmp_path.as_uri())
     yield f"viewfs://{name}/raw"
-    spark.conf.unset(mount)
+    hadoop.unset(mount)
 
 
 @pytest.fixture

@@ -52,7 +52,13 @@ CASES = (
     *LOGIC,
     # On arrays these were not tested at all.
     people("a condition on no variable", "$p knows $_  $x > 3", takes="$x: I64", x=3),
-    people("one that holds", "$p worksAt $_  $x > 3", "ada", "bob", "cy", takes="$x: I64", x=4),
+    people(
+        "one that holds, of each of two jobs",
+        "$p worksAt $_  $x > 3",
+        *("ada", "ada", "bob", "cy"),
+        takes="$x: I64",
+        x=4,
+    ),
     people("the type of one type", '$p knows $_  type($p) != "Person"'),
     people("one in a not", "not { $p knows $_  $x > 3 }", "eve", takes="$x: I64", x=4),
     people(

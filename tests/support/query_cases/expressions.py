@@ -42,7 +42,7 @@ CASES = (
     of_least("a product beyond 64 bits", "($v.i64 * $v.u32) % 7", -3),
     of_least("a difference below zero", "$v.i32 - $v.u32", -(2**31) - 2**32 + 1),
     of_least("the first that is there", "coalesce($v.i32, 0) - 1", -(2**31) - 1),
-    of_least("parts of a date", "year($v.day) * month($v.day) + day($v.day)", 9999 * 12 + 31),
+    of_least("parts of a last day", "year($v.day) * month($v.day) + day($v.day)", 9999 * 12 + 31),
     of_least(
         "a number that no such one is",
         "case when $v.i32 + 1 < 18446744073709551615 then 1 else 0 end",
