@@ -37,12 +37,16 @@ settings.load_profile("gate")
 class _SparkOnOneWorker(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
     """A worker takes a whole file, and one takes all tests of Spark, by their names.
 
-    Every other worker would start a Java of its own for those. (`--dist loadgroup` is of no use:
-    xdist 3.8 names groups in a way that pytest 9 does not see.)
+    Every other worker would start a Java of its own for those. All tests of style are one worker's,
+    too. (`--dist loadgroup` is of no use: xdist 3.8 names groups in a way that pytest 9 does not
+    see.)
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if _says_spark(nodeid) else str(super()._split_scope(nodeid))
+        if _says_spark(nodeid):
+            return "spark"
+        # The tests of style share the trees of all sources.
+        return "tidy" if nodeid.startswith("tests/tidy/") else str(super()._split_scope(nodeid))
 
 
 def _says_spark(nodeid: str) -> bool:

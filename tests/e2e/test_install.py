@@ -111,7 +111,7 @@ def test_the_wheel_has_the_web_app(wheel: Path) -> None:
     assert not [name for name in names if "node_modules" in name or name.startswith("web/")]
 
 
-@pytest.mark.parametrize("kind", ["complete", "bare"])
+@pytest.mark.parametrize("kind", [pytest.param("complete", marks=pytest.mark.soak), "bare"])
 def test_the_first_session_of_the_readme_runs(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -120,6 +120,7 @@ def test_the_first_session_of_the_readme_runs(
     assert not wrong, "\n\n".join(map(str, wrong))
 
 
+@pytest.mark.soak
 def test_a_session_that_the_user_made_here_loads_and_mixes(
     complete: Environment, folder: Path
 ) -> None:

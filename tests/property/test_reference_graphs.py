@@ -22,7 +22,7 @@ from omnigraph.testing.aggregates import SumTooLargeError
 from omnigraph.testing.comparisons import assert_same_rows
 from omnigraph.testing.equality import distinct, sort_key
 from omnigraph.testing.graphs import catalogs_and_graphs, graphs, query_catalogs
-from omnigraph.testing.query_strategies import read_queries
+from omnigraph.testing.query_strategies import read_queries, small_queries
 from omnigraph.testing.reference import evaluate
 from omnigraph.testing.strategies import catalogs
 from omnigraph.testing.tables import to_rows, to_tables
@@ -91,7 +91,7 @@ def test_a_graph_is_the_same_in_tables(made):
 def questions(draw):
     """A query, a graph, and the values of the query's parameters."""
     catalog, graph = draw(catalogs_and_graphs)
-    case = draw(read_queries(catalog))
+    case = draw(small_queries(catalog) | read_queries(catalog))
     (query,) = compile_queries(case.text, catalog)
     assert isinstance(query, ir.ReadQuery)
     return query, graph, bind(query, case.values)

@@ -216,7 +216,7 @@ def worn(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize(
     ("status", "passes", "counted", "step"),
     [
-        pytest.param(403, False, WRITES, 9, id="403 at some writes"),
+        pytest.param(403, False, WRITES, 9, id="403 at some writes", marks=pytest.mark.soak),
         pytest.param(500, True, EVERY, 1, id="500 though done", marks=pytest.mark.soak),
         pytest.param(403, False, EVERY, 1, id="403", marks=pytest.mark.soak),
         pytest.param(403, True, EVERY, 1, id="403 though done", marks=pytest.mark.soak),

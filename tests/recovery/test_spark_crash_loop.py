@@ -152,6 +152,7 @@ def names(loop: Loop, folder: Path) -> list[str]:
     return names_of(lambda: write(loop.place(), input_of(folder, loop.writer), loop.writer))
 
 
+@pytest.mark.soak
 def test_a_driver_that_is_killed_while_executors_stage_leaves_nothing(loop_of, tmp_path):
     loop = loop_of("merge")
     last = names(loop, tmp_path)[-1]
