@@ -81,7 +81,7 @@ def seen(graph: Graph, branch: str) -> dict[str, list[dict[str, Any]]]:
 
 
 @settings(
-    max_examples=4, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=8, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(steps=st.lists(step, min_size=3, max_size=12))
 def test_a_warm_handle_sees_what_a_fresh_one_sees(
