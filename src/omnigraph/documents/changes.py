@@ -17,6 +17,8 @@ from omnigraph.schema.catalog import SchemaType
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from omnigraph.formats.arrow_streams import Piece
+
 _OP: Final = b"op"
 _SIDE: Final = b"side"
 _BEFORE: Final = b"before"
@@ -71,7 +73,7 @@ class SentChanges:
                 yield chunk
 
 
-def chunk_pieces(chunks: Iterable[Chunk]) -> Iterator[bytes]:
+def chunk_pieces(chunks: Iterable[Chunk]) -> Iterator[Piece]:
     """Chunks of one type in Arrow's format for streams: batches before changes, then after them."""
     import pyarrow as pa
 

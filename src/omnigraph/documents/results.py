@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.engine.spark.execute import Frame
+    from omnigraph.formats.arrow_streams import Piece
 
 MEDIA_TYPE: Final = "application/vnd.omnigraph.result"
 
@@ -50,13 +51,23 @@ class ResultBody:
     value: object
     rows: pa.Table | None = None
 
-    def pieces(self) -> Iterator[bytes]:
+    def pieces(self) -> Iterator[Piece]:
         """The line of JSON, and the rows in Arrow's format for streams."""
         yield document_line(self.value)
         if self.rows is not None:
             from omnigraph.formats.arrow_streams import arrow_pieces
 
             yield from arrow_pieces(self.rows)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the pieces have."""
+        size = len(document_line(self.value))
+        if self.rows is not None:
+            from omnigraph.formats.arrow_streams import arrow_size
+
+            size += arrow_size(self.rows)
+        return size
 
 
 def document_line(value: object) -> bytes:

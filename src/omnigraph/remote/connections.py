@@ -40,6 +40,7 @@ from omnigraph.limits import (
 from omnigraph.remote.addresses import Address
 
 _PROBLEM: Final = "application/problem+json"
+_LARGE_BYTES: Final = 1 << 20
 _UNANSWERED: Final = frozenset({502, 504})
 """What proxies answer when the server behind them did not."""
 
@@ -117,7 +118,7 @@ class Connection:
         if client is not None:
             client.close()
 
-    def send(self, sending: Sending) -> bytes:
+    def send(self, sending: Sending) -> bytes | memoryview:
         """Send a request, and return the body of its answer.
 
         Raises:
@@ -125,7 +126,7 @@ class Connection:
             StorageError: the server cannot be reached.
             OutcomeUnknownError: the answer was lost, and the request may have landed.
         """
-        body: bytes = self._repeat(sending, lambda response: response.read())
+        body: bytes | memoryview = self._repeat(sending, _read_body)
         return body
 
     @contextmanager
@@ -314,6 +315,23 @@ def _translate_losses(address: Address) -> Iterator[None]:
     except httpx.TransportError as cause:
         message = f"the connection to the server {address.server} broke: {cause}"
         raise StorageError(message, hint="read it again") from cause
+
+
+def _read_body(response: httpx.Response) -> bytes | memoryview:
+    """The body of an answer; a large one is received into one piece of memory, and copied once."""
+    size = response.headers.get("content-length", "")
+    is_plain = "content-encoding" not in response.headers and size.isascii() and size.isdigit()
+    if not is_plain or int(size) < _LARGE_BYTES:
+        return response.read()
+    import pyarrow as pa
+
+    # Arrow's memory is used again for the next result: new memory costs more than what is copied.
+    body = memoryview(pa.allocate_buffer(int(size))).cast("B")
+    place = 0
+    for piece in response.iter_raw():
+        body[place : place + len(piece)] = piece
+        place += len(piece)
+    return body
 
 
 def _problem_of(response: httpx.Response) -> dict[str, Any] | None:

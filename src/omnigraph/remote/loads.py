@@ -171,7 +171,8 @@ class _Load:
 
     def _job(self, path: str, method: str = "GET") -> dict[str, Any]:
         # Asking twice to end a job ends it once.
-        job = json.loads(self._handle.connection.send(Sending(method, path, CallKind.READ)))
+        answer = self._handle.connection.send(Sending(method, path, CallKind.READ))
+        job = json.loads(bytes(answer))
         assert isinstance(job, dict), "that is how jobs are answered"
         return job
 

@@ -28,11 +28,13 @@ from omnigraph.documents.results import MEDIA_TYPE, ResultBody, document_line, p
 from omnigraph.documents.values import PLAIN, from_document
 from omnigraph.engine.budget import Cancellation
 from omnigraph.errors import ErrorCode, InvalidInputError, NotAllowedError, NotFoundError
+from omnigraph.formats.arrow_streams import Piece
 from omnigraph.graph import Graph, Target
 from omnigraph.lang.source import Source
 from omnigraph.load.quarantine import RejectsFile
 from omnigraph.load.results import LoadResult, Progress
 from omnigraph.load.sources import Inputs
+from omnigraph.server.answers import stream_arrow
 from omnigraph.server.bodies import save_body
 from omnigraph.server.context import Call, GraphCall, budget_of, read_json, refuse_key
 from omnigraph.server.routes.documents import gives, gives_bytes, takes, takes_bytes
@@ -197,7 +199,7 @@ async def changed_rows(request: Request, call: Call) -> Response:
         raise _unfitting_error(why=cause) from cause
     handle = _handle(call, envelope)
 
-    def run(_: Cancellation) -> Iterator[bytes]:
+    def run(_: Cancellation) -> Iterator[Piece]:
         diff = handle.diff(
             wanted.before, wanted.after, types=wanted.type_name, ops=ops, engine="local"
         )
@@ -254,7 +256,7 @@ def _answer(result: Any) -> Response:
     if packed.rows is None or packed.rows.num_rows <= _ROWS_AT_ONCE_MAX:
         # Made in the thread of the call: each piece of a stream costs a thread and a packet.
         return Response(b"".join(packed.pieces()), media_type=MEDIA_TYPE)
-    return StreamingResponse(packed.pieces(), media_type=MEDIA_TYPE)
+    return stream_arrow(packed.pieces(), packed.size, MEDIA_TYPE)
 
 
 def _handle(call: GraphCall, envelope: Mapping[str, Any]) -> Graph:
