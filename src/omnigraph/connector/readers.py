@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from omnigraph.connector.options import Pinned, PinnedQuery, PinnedType
@@ -21,7 +20,7 @@ from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.engine.queries import choose_query
 from omnigraph.engine.results import output_schema
 from omnigraph.engine.spark.relations import pack
-from omnigraph.engine.spark.types import spark_schema, to_crossing
+from omnigraph.engine.spark.types import arrow_schema, spark_schema, to_crossing
 from omnigraph.errors import InvalidInputError, InvalidParameterError, LimitExceededError
 from omnigraph.limits import SPARK_BATCH_BYTES_MAX
 from omnigraph.manifest.reader import Manifest
@@ -111,7 +110,7 @@ class TypeReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Stream the rows of a group. Runs in an executor; safe to run twice."""
         table = open_address(self._pinned.address)
-        expected = to_arrow_schema(self._schema, timezone="UTC")
+        expected = arrow_schema(self._schema)
         if not partition.value:
             return
         for batch in scan_batches(
@@ -168,7 +167,7 @@ class QueryReader(DataSourceReader):
         """Compute the result. Runs in an executor; safe to run twice."""
         plan, view = plan_query(self._pinned)
         rows = LocalEngine().run(plan, view.data).select(self._schema.names)
-        expected = to_arrow_schema(self._schema, timezone="UTC")
+        expected = arrow_schema(self._schema)
         for batch in rows.to_batches(max_chunksize=_rows_max(rows)):
             yield to_crossing(batch).cast(expected)
 

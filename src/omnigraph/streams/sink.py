@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from omnigraph.clock import SystemClock
 from omnigraph.connector.writer import PartitionRows, open_loads, open_stored, store_partition
+from omnigraph.engine.spark.types import arrow_schema
 from omnigraph.load.spark.scratch import Scratch
 from omnigraph.manifest.reader import Manifest
 from omnigraph.storage.store import Store
@@ -64,7 +64,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         ):
             batch = options.checkpoint.batch(options.settings.name, batchId)
             if rows is None:
-                rows = to_arrow_schema(task.columns, timezone="UTC").empty_table()
+                rows = arrow_schema(task.columns).empty_table()
             self._writer().write(batch, rows, engine)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002

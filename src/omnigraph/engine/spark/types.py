@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from inspect import signature
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from omnigraph.errors import InternalError, InvalidInputError
 from omnigraph.model.types import ResultType
@@ -37,6 +39,11 @@ _CROSSES_AS: Final[dict[pa.DataType, pa.DataType]] = {
     pa.string_view(): pa.utf8(),
 }
 
+# Spark 4.0 has no such argument, and means UTC.
+_IN_UTC: Final[dict[str, Any]] = (
+    {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+)
+
 
 def spark_type(type_: ResultType) -> spark.DataType:
     """The Spark type of a column of a result.
@@ -56,6 +63,11 @@ def spark_schema(schema: pa.Schema) -> spark.StructType:
             for field in schema
         ]
     )
+
+
+def arrow_schema(schema: spark.StructType) -> pa.Schema:
+    """The Arrow schema in which Spark takes and gives rows of a schema of its own."""
+    return to_arrow_schema(schema, **_IN_UTC)
 
 
 def crossing_type(type_: pa.DataType) -> pa.DataType:
