@@ -7,6 +7,7 @@ import statistics
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ class LoadOutcome:
     Attributes:
         acknowledged: The notes whose writes were answered by success, by branch.
         tried: All notes that were sent at all.
+        early_read_seconds: Those of reads that began while the clients still settled.
         refused: How often a status was answered that asks to try again.
         failures: Every other answer that was no success.
         interruptions: How often a connection broke.
@@ -36,6 +38,7 @@ class LoadOutcome:
         default_factory=lambda: {branch: set() for branch in BRANCHES}
     )
     tried: set[str] = field(default_factory=set)
+    early_read_seconds: list[float] = field(default_factory=list)
     read_seconds: list[float] = field(default_factory=list)
     write_seconds: list[float] = field(default_factory=list)
     refused: Counter[int] = field(default_factory=Counter)
@@ -49,6 +52,7 @@ class LoadOutcome:
             for branch, notes in other.acknowledged.items():
                 self.acknowledged[branch] |= notes
             self.tried |= other.tried
+            self.early_read_seconds += other.early_read_seconds
             self.read_seconds += other.read_seconds
             self.write_seconds += other.write_seconds
             self.refused += other.refused
@@ -83,18 +87,30 @@ def prepare(graph: Any) -> None:
 
 
 def run_load(
-    port: int, token: str, *, clients: int, seconds: float, writes: float = 0.2, run: str = "c"
+    port: int,
+    token: str,
+    *,
+    clients: int,
+    seconds: float,
+    writes: float = 0.2,
+    run: str = "c",
+    settle_seconds: float = 0.0,
+    when_settled: Callable[[], None] = lambda: None,
 ) -> LoadOutcome:
     """Let clients work for some seconds, and then end what they have begun.
 
     Args:
         run: Begins the names of its clients, and so of what they write and of their requests' keys.
+        settle_seconds: How long they work before that. All of them begin at once with a read, as no
+            crowd does that has been there for a while.
+        when_settled: Called when the seconds begin that count.
     """
     outcome = LoadOutcome()
-    ends_at = time.monotonic() + seconds
+    counts_from = time.monotonic() + settle_seconds
+    ends_at = counts_from + seconds
 
     def work(number: int) -> None:
-        client = _Client(f"{run}{number}", port, token)
+        client = _Client(f"{run}{number}", port, token, counts_from)
         try:
             client.run(ends_at, writes)
         finally:
@@ -103,6 +119,8 @@ def run_load(
     threads = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
     for thread in threads:
         thread.start()
+    time.sleep(max(0.0, counts_from - time.monotonic()))
+    when_settled()
     for thread in threads:
         thread.join()
     return outcome
@@ -111,8 +129,9 @@ def run_load(
 class _Client:
     """One client, with a connection of its own and nothing else in common with others."""
 
-    def __init__(self, name: str, port: int, token: str) -> None:
+    def __init__(self, name: str, port: int, token: str, counts_from: float) -> None:
         self._name = name
+        self._counts_from = counts_from
         self._port = port
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._random = random.Random(name)
@@ -131,10 +150,12 @@ class _Client:
             self._connection.close()
 
     def _read(self, name: str) -> None:
-        begun = time.perf_counter()
+        begun = time.monotonic()
         answer = self._ask("query", {"query": READ, "params": {"n": name}})
         if answer is not None:
-            self.outcome.read_seconds.append(time.perf_counter() - begun)
+            is_early, seen = begun < self._counts_from, self.outcome
+            times = seen.early_read_seconds if is_early else seen.read_seconds
+            times.append(time.monotonic() - begun)
             if [row["p.name"] for row in answer["rows"]] != [name]:
                 self.outcome.failures.append(f"{name}: {answer['rows']}")
 
@@ -142,9 +163,10 @@ class _Client:
         branch = self._random.choice(BRANCHES)
         body = {"query": WRITE, "params": {"t": note}, "branch": branch}
         self.outcome.tried.add(note)
-        begun = time.perf_counter()
+        begun = time.monotonic()
         if self._ask("mutate", body, key=note) is not None:
-            self.outcome.write_seconds.append(time.perf_counter() - begun)
+            if begun >= self._counts_from:
+                self.outcome.write_seconds.append(time.monotonic() - begun)
             self.outcome.acknowledged[branch].add(note)
 
     def _ask(self, route: str, body: dict[str, Any], key: str | None = None) -> Any:
