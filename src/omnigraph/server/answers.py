@@ -20,7 +20,7 @@ RESULT_HEADER: Final = "Omnigraph-Result"
 """What is known of a result besides its rows, as JSON, where the body has only rows."""
 
 _ROWS_AT_ONCE_MAX: Final = 1_000
-_SENT_BYTES_MAX: Final = 1 << 18
+_SENT_BYTES_MAX: Final = 1 << 20
 
 
 class MediaType(StrEnum):
