@@ -11,7 +11,7 @@ WORKERS ?= 4
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo web test assets quick lint soak compat minio bench bless lock clean
+.PHONY: help demo web test assets bytecode quick lint soak compat minio bench bless lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -33,12 +33,15 @@ web: $(READY) ## the web app, into the package (needs Node 20.19 or newer, or no
 	$(BIN)/python web/build.py
 
 test: $(READY) ## everything that gates a change
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint assets
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint assets bytecode
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not soak"
 
 assets: $(READY) # what browser tests need: the web app and a browser, where they can be had
 	@$(BIN)/python web/build.py --try
 	@$(BIN)/python -m tests.support.browser
+
+bytecode: $(READY) # compiles the tests once, beside lint: each worker would compile all of them
+	@$(BIN)/pytest -qq --collect-only >/dev/null || true
 
 quick: $(READY) ## the pure parts, on every save
 	$(BIN)/pytest -q tests/unit tests/golden tests/tidy src

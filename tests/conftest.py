@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,7 +14,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from xdist.scheduler import LoadFileScheduling
 
+from omnigraph.engine.spark.settings import use_by_default
 from tests.support import s3
+from tests.support.spark import session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,6 +56,44 @@ class _SparkOnOneWorker(LoadFileScheduling):  # type: ignore[misc]  # xdist ship
 
 def _says_spark(nodeid: str) -> bool:
     return "spark" in nodeid or "frame" in nodeid
+
+
+_MEMORY: Final = Path("/dev/shm")
+_ROOM_BYTES_MIN: Final = 8 << 30
+"""Several times what tests have at one time; their processes need some of it, too."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make a run the same wherever it starts.
+
+    Graphs of tests are in memory where there is room: a disk takes more CPU, and is waited for.
+    Those of tests that passed are deleted at once.
+    """
+    if config.option.basetemp is None and _has_room():
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+    # A job in the background of a shell ignores it, and so would the commands that tests interrupt.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _has_room() -> bool:
+    meminfo = Path("/proc/meminfo")
+    if not (_MEMORY.is_dir() and meminfo.is_file()):
+        return False
+    lines = meminfo.read_text(encoding="ascii").splitlines()
+    kibibytes = next((int(line.split()[1]) for line in lines if line.startswith("MemAvail")), 0)
+    return min(kibibytes << 10, shutil.disk_usage(_MEMORY).free) > _ROOM_BYTES_MIN
+
+
+def pytest_collection_finish() -> None:
+    """Exclude what was collected from garbage collection, which takes a tenth of the run else."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let libraries that count what is left at the end find nothing."""
+    gc.unfreeze()
 
 
 _LONG_FIRST: Final = ("property", "recovery", "cost", "e2e", "docs", "contract")
@@ -112,16 +155,23 @@ def s3_bucket(s3_server: s3.S3Server | MinioServer, monkeypatch: pytest.MonkeyPa
     return s3_server.create_bucket()
 
 
-@pytest.fixture(scope="session")
-def spark(request: pytest.FixtureRequest) -> SparkSession:
-    """One Spark session for the run (one per worker under xdist)."""
-    # Imported here: most test runs never need it.
-    from tests.support.connect import ADDRESS_VARIABLE
-    from tests.support.spark import connect_session, small_session
+@pytest.fixture(scope="session", autouse=True)
+def _small_spark(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whichever test is the first to need Spark, it starts the session that tests are to share.
 
-    if (address := os.environ.get(ADDRESS_VARIABLE)) is not None:
-        return connect_session(address)
+    The one that users get compiles for long work, which takes most of the time of short tests.
+    """
     cache = request.config.cache
     assert cache is not None
     # Kept between runs, so that all but the first start quickly.
-    return small_session(cache.mkdir("spark-start-up"))
+    with use_by_default(session_settings(cache.mkdir("spark-start-up"))):
+        yield
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    """One Spark session for the run (one per worker under xdist)."""
+    # Imported here: most test runs never need it.
+    from omnigraph.engine.spark.session import open_session
+
+    return open_session()

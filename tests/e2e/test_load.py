@@ -418,7 +418,7 @@ def test_no_branch_is_created_for_a_load_that_cannot_begin(
 def test_spark_would_start_at_the_master_of_the_command_and_for_short_work(
     here: Run, untouched: str, world: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[SessionSettings] = []
+    before, seen = default_settings(), list[SessionSettings]()
 
     def refuse(*_: object, **__: object) -> None:
         seen.append(default_settings())
@@ -428,7 +428,7 @@ def test_spark_would_start_at_the_master_of_the_command_and_for_short_work(
     monkeypatch.setattr(Graph, "load", refuse)
     here("load", untouched, "--data", world, "--mode", "append", "--master", "local[3]")
     assert seen == [SessionSettings(master="local[3]", work=Workload.SHORT)]
-    assert default_settings() == SessionSettings()
+    assert default_settings() is before
 
 
 @pytest.mark.parametrize("kind", [Failpoint.WRITE_AFTER_STAGE, Failpoint.WRITE_AFTER_EACH_APPLY])

@@ -186,5 +186,5 @@ def test_batches_must_have_exactly_the_types_of_the_schema(session):
     frame = session.read.format("numbers").schema("b long").load()
 
     # Spark 4.0 looks at a value first.
-    with pytest.raises(PySparkException, match="DATA_SOURCE_RETURN_SCHEMA_MISMATCH|getLong"):
+    with pytest.raises(PySparkException, match=r"DATA_SOURCE_RETURN_SCHEMA_MISMATCH|getLong"):
         frame.count()
