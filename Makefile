@@ -58,7 +58,8 @@ soak: assets ## long runs: many examples, many kills
 
 SUITES := tests/unit tests/contract tests/e2e
 COMPAT := pytest -n $(WORKERS) --dist loadfile -m "not soak"
-NEWER ?= python3.13
+# pyenv's own python3.13 fails unless that version is selected.
+NEWER ?= $(lastword python3.13 $(sort $(wildcard $(HOME)/.pyenv/versions/3.13.*/bin/python3.13)))
 
 compat: ## the oldest and the newest versions that the package takes, in environments of their own
 	$(MAKE) VENV=$(VENV)-lowest LOCK=requirements.lowest.txt $(VENV)-lowest/.ready
