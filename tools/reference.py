@@ -186,6 +186,10 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
         errors.InvalidInputError,
         "A blob has no bytes in the range that was asked for.",
     ),
+    ErrorCode.NOT_ACCEPTABLE: (
+        errors.InvalidInputError,
+        "A server has none of the forms that a request accepts.",
+    ),
     ErrorCode.UNSUPPORTED_MEDIA: (
         errors.InvalidInputError,
         "A server does not read or write this media type or compression.",

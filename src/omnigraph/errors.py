@@ -154,6 +154,7 @@ class ErrorCode(StrEnum):
     PROPOSAL_EMPTY = "proposal_empty"
     OWN_PROPOSAL = "own_proposal"
     RANGE_NOT_SATISFIABLE = "range_not_satisfiable"
+    NOT_ACCEPTABLE = "not_acceptable"
 
 
 class OmnigraphError(Exception):

@@ -36,6 +36,7 @@ ROOMS: Final = {
     "starlette": ("server/*",),
     "uvicorn": ("server/*",),
     "httpx": ("remote/*",),
+    "httpcore": ("remote/*",),
     "cedarpy": ("policy/*",),
     "mcp": ("agents/*",),
     "mcp_types": ("agents/*",),

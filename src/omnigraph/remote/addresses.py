@@ -48,6 +48,11 @@ class Address:
             raise _address_error(text, "names no graph of a server")
         return cls(f"{parts.scheme}://{parts.netloc}{before}", unquote(name))
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether nobody on the way can read what is sent."""
+        return self.server.startswith("https:")
+
     def __str__(self) -> str:
         return f"{self.server}/graphs/{quote(self.graph, safe='')}"
 
@@ -58,7 +63,7 @@ class Address:
             InvalidInputError: it is not encrypted, and leaves this machine.
         """
         parts = urlsplit(self.server)
-        if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+        if not self.is_encrypted and not _is_loopback(parts.hostname or ""):
             message = f"{self.server} is not encrypted, and a token would be sent there"
             hint = "use https://; http:// is for servers on this machine"
             raise InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)

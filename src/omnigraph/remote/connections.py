@@ -38,11 +38,14 @@ from omnigraph.limits import (
     REMOTE_CONNECT_SECONDS,
 )
 from omnigraph.remote.addresses import Address
+from omnigraph.remote.bodies import read_body
 
 _PROBLEM: Final = "application/problem+json"
-_LARGE_BYTES: Final = 1 << 20
-_UNANSWERED: Final = frozenset({502, 504})
-"""What proxies answer when the server behind them did not."""
+_UNANSWERED: Final = frozenset({408, 500, 502, 503, 504})
+"""What proxies answer when the server behind them did not, or not in time."""
+
+_REFUSED: Final = frozenset({429})
+"""What proxies answer without asking the server."""
 
 
 class _Bearer(httpx.Auth):
@@ -126,7 +129,10 @@ class Connection:
             StorageError: the server cannot be reached.
             OutcomeUnknownError: the answer was lost, and the request may have landed.
         """
-        body: bytes | memoryview = self._repeat(sending, _read_body)
+        seconds_max = self._limits.answer_seconds
+        body: bytes | memoryview = self._repeat(
+            sending, lambda response: read_body(response, seconds_max=seconds_max)
+        )
         return body
 
     @contextmanager
@@ -145,17 +151,20 @@ class Connection:
             response.close()
 
     def _repeat(self, sending: Sending, take: Callable[[httpx.Response], Any]) -> Any:
-        begun, attempt = time.monotonic(), 0
+        begun, attempt, is_lost = time.monotonic(), 0, False
         while True:
             try:
                 return self._attempt(sending, take)
             except _Again as again:
-                elapsed = time.monotonic() - begun
+                is_lost |= again.is_lost
                 pause = max(again.seconds, _backoff(attempt))
-                if elapsed + pause > self._limits.retry_seconds:
-                    raise again.failure from again.__cause__
+                is_over = time.monotonic() - begun + pause > self._limits.retry_seconds
+                if is_over or not _wait(pause, sending.cancel):
+                    failure = again.failure if is_over else _cancelled_error()
+                    raise _final(sending, failure, is_lost=is_lost) from again.__cause__
+            except CancelledError as cancelled:
+                raise _final(sending, cancelled, is_lost=is_lost) from cancelled.__cause__
             attempt += 1
-            _wait(pause, sending.cancel)
 
     def _attempt(self, sending: Sending, take: Callable[[httpx.Response], Any]) -> Any:
         with self._client_for(sending) as (client, extensions):
@@ -174,8 +183,6 @@ class Connection:
                     raise self._refusal(sending, response)
                 taken = take(response)
             except httpx.TransportError as cause:
-                if sending.cancel is not None and sending.cancel.is_cancelled:
-                    raise _cancelled_error() from cause
                 raise self._loss(sending, cause) from cause
             self.has_written |= sending.kind is not CallKind.READ
             return taken
@@ -194,7 +201,11 @@ class Connection:
         """What to raise when a request was not sent, or its answer was lost."""
         where = f"the server {self.address.server}"
         reason = str(cause) or type(cause).__name__
-        if isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
+        is_unsent = isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+        if sending.cancel is not None and sending.cancel.is_cancelled:
+            # A server ends a write that has begun, whether its client stays or leaves.
+            return _final(sending, _cancelled_error(), is_lost=not is_unsent)
+        if is_unsent:
             message = f"{where} cannot be reached: {reason}"
             hint = "check the address, and whether the server runs"
             return _Again(StorageError(message, hint=hint))
@@ -202,11 +213,11 @@ class Connection:
         is_late = isinstance(cause, httpx.ReadTimeout)
         if is_late:
             message = f"{where} did not answer within {self._limits.answer_seconds:g} s"
-        if not sending.is_repeatable or (is_late and sending.kind is not CallKind.READ):
-            return _unknown_error(sending, message)
         failure = StorageError(message, hint="try again, or wait longer: timeout=")
         # Waiting once more for what took too long would take as long again.
-        return failure if is_late else _Again(failure)
+        if is_late or not sending.is_repeatable:
+            return _final(sending, failure, is_lost=True)
+        return _Again(failure, is_lost=True)
 
     def _refusal(self, sending: Sending, response: httpx.Response) -> BaseException:
         """What to raise when the server, or a proxy before it, refused a request."""
@@ -214,10 +225,13 @@ class Connection:
         problem = _problem_of(response)
         if problem is None:
             failure = self._strange_answer(response)
+            if status in _REFUSED:
+                return _Again(failure, _retry_after(response) or 0.0)
             if status not in _UNANSWERED:
                 return failure
-            lost = _unknown_error(sending, failure.message)
-            return _Again(failure) if sending.is_repeatable else lost
+            if not sending.is_repeatable:
+                return _final(sending, failure, is_lost=True)
+            return _Again(failure, _retry_after(response) or 0.0, is_lost=True)
         error = from_problem(problem)
         seconds = _retry_after(response)
         if isinstance(error, CancelledError) and sending.kind is CallKind.READ:
@@ -234,8 +248,10 @@ class Connection:
     def _strange_answer(self, response: httpx.Response) -> OmnigraphError:
         status = response.status_code
         message = f"{self.address.server} answers {status} {response.reason_phrase}"
-        if status in _UNANSWERED:
-            return StorageError(message, hint="the server behind this proxy does not answer")
+        if status in _UNANSWERED | _REFUSED:
+            return StorageError(
+                message, hint="the proxy before the server answers so: ask who runs it"
+            )
         if 300 <= status < 400:
             hint = "give the address that it points to: a token is not sent on"
         else:
@@ -269,6 +285,8 @@ class Connection:
             timeout=httpx.Timeout(seconds, connect=REMOTE_CONNECT_SECONDS),
             transport=self._transport,
             follow_redirects=False,
+            # What is not encrypted stays on this machine, whatever proxy the environment names.
+            trust_env=self.address.is_encrypted,
         )
 
     def __reduce__(self) -> Any:
@@ -277,12 +295,20 @@ class Connection:
 
 
 class _Again(Exception):  # no error: it ends in another attempt, or in its failure
-    """A request may be sent again."""
+    """A request may be sent again.
 
-    def __init__(self, failure: OmnigraphError, seconds: float = 0.0) -> None:
+    Attributes:
+        seconds: Not sooner than after so many.
+        is_lost: Whether it may have been carried out.
+    """
+
+    def __init__(
+        self, failure: OmnigraphError, seconds: float = 0.0, *, is_lost: bool = False
+    ) -> None:
         super().__init__()
         self.failure = failure
         self.seconds = seconds
+        self.is_lost = is_lost
 
 
 class _OpenSocket:
@@ -317,23 +343,6 @@ def _translate_losses(address: Address) -> Iterator[None]:
         raise StorageError(message, hint="read it again") from cause
 
 
-def _read_body(response: httpx.Response) -> bytes | memoryview:
-    """The body of an answer; a large one is received into one piece of memory, and copied once."""
-    size = response.headers.get("content-length", "")
-    is_plain = "content-encoding" not in response.headers and size.isascii() and size.isdigit()
-    if not is_plain or int(size) < _LARGE_BYTES:
-        return response.read()
-    import pyarrow as pa
-
-    # Arrow's memory is used again for the next result: new memory costs more than what is copied.
-    body = memoryview(pa.allocate_buffer(int(size))).cast("B")
-    place = 0
-    for piece in response.iter_raw():
-        body[place : place + len(piece)] = piece
-        place += len(piece)
-    return body
-
-
 def _problem_of(response: httpx.Response) -> dict[str, Any] | None:
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if kind != _PROBLEM:
@@ -356,24 +365,27 @@ def _backoff(attempt: int) -> float:
     return most * (0.5 + random.random() / 2)
 
 
-def _wait(seconds: float, cancel: Cancellation | None) -> None:
+def _wait(seconds: float, cancel: Cancellation | None) -> bool:
+    """Wait, and return whether nobody cancelled the request meanwhile."""
     if cancel is None:
         time.sleep(seconds)
-        return
+        return True
     over = threading.Event()
     with cancel.notify(over.set):
-        if over.wait(seconds):
-            raise _cancelled_error()
+        return not over.wait(seconds)
+
+
+def _final(sending: Sending, failure: OmnigraphError, *, is_lost: bool) -> OmnigraphError:
+    """What to raise in the end: of a write that may have landed, that this is unknown."""
+    if not is_lost or sending.kind is CallKind.READ:
+        return failure
+    message = f"{failure.message}: whether the request landed is unknown"
+    if sending.key is not None:
+        hint = f"repeat it with the same key, by which it lands once: key={sending.key!r}"
+        return OutcomeUnknownError(message, hint=hint, key=sending.key)
+    return OutcomeUnknownError(message, hint="look at the newest commits before you repeat it")
 
 
 def _cancelled_error() -> CancelledError:
     message = "the query was cancelled"
     return CancelledError(message)
-
-
-def _unknown_error(sending: Sending, why: str) -> OutcomeUnknownError:
-    message = f"{why}: whether the request landed is unknown"
-    if sending.key is not None:
-        hint = f"repeat it with the same key, by which it lands once: key={sending.key!r}"
-        return OutcomeUnknownError(message, hint=hint, key=sending.key)
-    return OutcomeUnknownError(message, hint="look at the newest commits before you repeat it")

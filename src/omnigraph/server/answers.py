@@ -37,9 +37,9 @@ ROW_TYPES: Final = (MediaType.NDJSON, MediaType.CSV, MediaType.ARROW)
 
 
 def choose_media_type(accept: str | None) -> MediaType:
-    """The form that a header `Accept` asks for; JSON unless it names another first.
+    """The form that a header `Accept` prefers: by its `q`, and of equal ones the first.
 
-    >>> choose_media_type("application/x-ndjson;q=0.5"), choose_media_type("*/*")
+    >>> choose_media_type("text/csv;q=0.5, application/x-ndjson"), choose_media_type("*/*")
     (<MediaType.NDJSON: 'application/x-ndjson'>, <MediaType.JSON: 'application/json'>)
 
     Raises:
@@ -47,15 +47,27 @@ def choose_media_type(accept: str | None) -> MediaType:
     """
     if accept is None or not accept.strip():
         return MediaType.JSON
-    names = [part.partition(";")[0].strip().lower() for part in accept.split(",")]
-    for name in names:
-        if name in set(MediaType):
+    ranges = [_media_range(part) for part in accept.split(",")]
+    for name, weight in sorted(ranges, key=lambda each: -each[1]):
+        if weight > 0 and name in set(MediaType):
             return MediaType(name)
-        if name in ("*/*", "application/*"):
+        if weight > 0 and name in ("*/*", "application/*"):
             return MediaType.JSON
     message = f"the header Accept has {accept[:100]!r}, and there is none of that"
     hint = f"use one of {', '.join(MediaType)}"
-    raise InvalidInputError(message, hint=hint, code=ErrorCode.UNSUPPORTED_MEDIA)
+    raise InvalidInputError(message, hint=hint, code=ErrorCode.NOT_ACCEPTABLE)
+
+
+def _media_range(text: str) -> tuple[str, float]:
+    """One entry of `Accept`, and its weight; 1 where none can be read.
+
+    >>> _media_range(" Text/CSV; header=present; q=0.3")
+    ('text/csv', 0.3)
+    """
+    name, *parameters = (part.strip().lower() for part in text.split(";"))
+    weights = [part.removeprefix("q=") for part in parameters if part.startswith("q=")]
+    is_number = weights and weights[0].replace(".", "", 1).isdecimal()
+    return name, float(weights[0]) if is_number else 1.0
 
 
 def result_facts(result: QueryResult) -> dict[str, Any]:

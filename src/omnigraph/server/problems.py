@@ -47,6 +47,7 @@ _BY_CODE: Final[Mapping[ErrorCode, int]] = {
     ErrorCode.UNAUTHENTICATED: 401,
     ErrorCode.REQUEST_MISMATCH: 422,
     ErrorCode.TOO_BUSY: 429,
+    ErrorCode.NOT_ACCEPTABLE: 406,
     ErrorCode.UNSUPPORTED_MEDIA: 415,
     ErrorCode.RANGE_NOT_SATISFIABLE: 416,
     ErrorCode.NOT_INSTALLED: 501,

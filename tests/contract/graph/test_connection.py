@@ -87,8 +87,16 @@ def busy(_: httpx.Request, __: Callable[[], httpx.Response]) -> httpx.Response:
     return httpx.Response(429, headers=headers, json=problem)
 
 
-def bad_gateway(_: httpx.Request, __: Callable[[], httpx.Response]) -> httpx.Response:
-    return httpx.Response(502, text="<html>no answer</html>")
+def answer_page(status: int) -> Fault:
+    """A proxy before the server, which answers by a page of its own."""
+
+    def answer(_: httpx.Request, __: Callable[[], httpx.Response]) -> httpx.Response:
+        return httpx.Response(status, text="<html>no answer</html>")
+
+    return answer
+
+
+bad_gateway = answer_page(502)
 
 
 @pytest.fixture
@@ -109,7 +117,10 @@ def faulty(pair: Pair) -> Iterator[Callable[..., tuple[RemoteGraph, FaultyTransp
         graph.close()
 
 
-@pytest.mark.parametrize("fault", [lose_answer, refuse, busy, bad_gateway])
+PAGES: Final = [answer_page(status) for status in (408, 429, 500, 502, 503, 504)]
+
+
+@pytest.mark.parametrize("fault", [lose_answer, refuse, busy, *PAGES])
 def test_a_read_is_repeated(faulty: Any, fault: Fault) -> None:
     graph, transport = faulty(fault, fault)
 
@@ -120,7 +131,7 @@ def test_a_read_is_repeated(faulty: Any, fault: Fault) -> None:
 @pytest.mark.parametrize("fault", [lose_answer, refuse, busy, bad_gateway])
 def test_a_write_with_a_lost_answer_lands_once(pair: Pair, faulty: Any, fault: Fault) -> None:
     graph, transport = faulty(fault, fault)
-    name = f"once {fault.__name__}"
+    name = f"once {id(fault)}"
     before = len(pair.embedded.commits.list())
 
     result = graph.mutate(ADD, {"n": name})
@@ -157,6 +168,28 @@ def test_other_writes_are_repeated_when_nothing_was_done(faulty: Any) -> None:
 
     assert len(transport.requests) == 3
     graph.branches.delete("again")
+
+
+def test_a_write_that_a_proxy_refused_is_repeated_and_one_that_it_lost_is_not(faulty: Any) -> None:
+    graph, transport = faulty(answer_page(429))
+    graph.branches.create("refused")
+    assert len(transport.requests) == 2
+    graph.branches.delete("refused")
+
+    graph, transport = faulty(answer_page(503))
+    with pytest.raises(OutcomeUnknownError, match="answers 503"):
+        graph.branches.create("lost")
+    assert len(transport.requests) == 1
+
+
+def test_a_keyed_write_whose_server_does_not_return_has_an_unknown_outcome(faulty: Any) -> None:
+    graph, _ = faulty(lose_answer, *[refuse] * 50, retry_for=0.3)
+    with pytest.raises(OutcomeUnknownError, match="cannot be reached") as unknown:
+        graph.mutate(ADD, {"n": "lost"})
+
+    graph, _ = faulty()
+    again = graph.mutate(ADD, {"n": "lost"}, key=unknown.value.details["key"])
+    assert again.inserted == 1
 
 
 def test_a_late_write_says_how_to_repeat_it(faulty: Any) -> None:
@@ -208,6 +241,31 @@ def test_a_cancelled_query_ends_and_the_server_sees_its_client_leave(
         pair.remote.query(NAMES, cancel=cancel)
 
 
+def test_a_stored_write_that_is_cancelled_after_it_was_sent_may_have_landed(
+    pair: Pair, faulty: Any
+) -> None:
+    pair.embedded.queries.put("query grow($n: String) { insert Person { name: $n } }")
+    cancel = Cancellation()
+
+    def lose_then_cancel(
+        request: httpx.Request, answer: Callable[[], httpx.Response]
+    ) -> httpx.Response:
+        try:
+            return lose_answer(request, answer)
+        finally:
+            cancel.cancel()
+
+    graph, _ = faulty(lose_then_cancel)
+    with pytest.raises(OutcomeUnknownError, match="cancelled") as unknown:
+        graph.queries.run("grow", {"n": "grown"}, cancel=cancel)
+
+    assert pair.embedded.entity("Person", "grown") is not None
+    again = graph.queries.run("grow", {"n": "grown"}, key=unknown.value.details["key"])
+    assert again.inserted == 1
+    with pytest.raises(CancelledError):
+        graph.queries.run("grow", {"n": "never sent"}, cancel=cancel)
+
+
 def test_answers_that_are_none_of_a_server_of_graphs(faulty: Any) -> None:
     def moved(_: httpx.Request, __: object) -> httpx.Response:
         return httpx.Response(307, headers={"Location": "https://elsewhere/"})
@@ -250,6 +308,17 @@ def test_a_token_is_not_sent_where_others_can_read_it() -> None:
         omnigraph.connect("http://graphs.example/graphs/world", "og_token")
     with pytest.raises(InvalidParameterError):
         omnigraph.connect("https://graphs.example/graphs/world", "og\ntoken")
+
+
+def test_a_proxy_sees_no_request_to_this_machine(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9/")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9/")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with omnigraph.connect(pair.remote.uri, pair.served.token, retry_for=0.0) as graph:
+        assert graph.branches.list()[0] == "main"
 
 
 def test_a_token_is_in_no_representation_log_or_error(

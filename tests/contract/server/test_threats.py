@@ -152,6 +152,9 @@ def test_other_compressions_and_types_are_refused(client):
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     answer = client.post("/graphs/world/mutate", content="query=x", headers=headers)
     problem(answer, 415, "unsupported_media")
+    headers = {"Accept": "application/json;q=0, text/html"}
+    answer = client.post("/graphs/world/query", json=QUERY, headers=headers)
+    problem(answer, 406, "not_acceptable")
 
 
 @pytest.mark.parametrize(

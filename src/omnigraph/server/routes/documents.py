@@ -24,7 +24,25 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
         "description": "A problem",
         "content": {PROBLEM: {"schema": {"$ref": _REFERENCE.format(model=Problem.__name__)}}},
     }
-    for status in (400, 401, 403, 404, 405, 409, 410, 412, 413, 415, 422, 429, 500, 501, 502, 503)
+    for status in (
+        400,
+        401,
+        403,
+        404,
+        405,
+        406,
+        409,
+        410,
+        412,
+        413,
+        415,
+        422,
+        429,
+        500,
+        501,
+        502,
+        503,
+    )
 }
 """What every route may answer besides what it is for."""
 
