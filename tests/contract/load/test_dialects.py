@@ -82,6 +82,60 @@ def test_a_quoted_null_is_a_text_and_a_row_of_nulls_is_not_lost(world):
         world.load(world.folder / "Person.csv", csv="null=NA")
 
 
+UTF16: Final = "name,age\nAda,1\n\n,\n\n\nBob,old".encode("utf-16")
+
+# fmt: off
+BLANK: Final = {
+    "as written":         ("", b"name,age\nAda,1\n\n,\n\n\nBob,old\n\n", 4, 7),
+    "by Windows":         ("", b"name,age\r\nAda,1\r\n\r\n,\r\n\r\n\r\nBob,old\r\n", 4, 7),
+    "by old Macs":        ("", b"name,age\rAda,1\r\r,\r\r\rBob,old\r\r", 4, 7),
+    "with other nulls":   ("null=-", b"name,age\nAda,1\n\n-,-\n\n\nBob,old\n", 4, 7),
+    "beside quoted ones": ("", b'name,age,note\nAda,1,"a\n\nb"\n,,\n\nBob,old,\n', 5, 7),
+    "beside bare ones":   ("", b"name,age,note\nAda,1,5\" wide\n\n,,\n\n\nBob,old,\n", 4, 7),
+    "without a header":   ("header=name,age", b"\nAda,1\n\n,\n\n\nBob,old\n", 4, 7),
+    "in UTF-16":          ("encoding=utf-16", UTF16, 4, 7),
+    "below refused ones": ("", b'name,age\nAda,1\n1,2,"3\n\n"\n,\nBob,old\n', 6, 7),
+    "after long names":   ("", b'name,age,"a\nb"\n\n,,\n\nBob,old,\n', 4, 6),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("block_bytes", [1 << 20, 16])
+@pytest.mark.parametrize(("options", "data", "empty", "old"), BLANK.values(), ids=BLANK)
+def test_only_lines_without_anything_are_blank(
+    world, monkeypatch, options, data, empty, old, block_bytes
+):
+    """A row of empty fields is a row, and the rows after it have their own lines."""
+    monkeypatch.setattr("omnigraph.load.readers.csv_files._CSV_BLOCK_BYTES", block_bytes)
+    put(world, "Person.csv", data)
+    with pytest.raises(IntegrityError) as refusal:
+        world.load(world.folder / "Person.csv", csv=options or None, ignore_unknown=True)
+    places = {}
+    for each in refusal.value.violations:
+        places.setdefault(each.properties, []).append(Path(each.origin).name)
+    assert places[("name",)] == [f"Person.csv:{empty}"]
+    assert places[("age",)] == [f"Person.csv:{old}"]
+
+
+def test_a_row_of_empty_fields_is_loaded_where_the_type_allows_it(world, tmp_path):
+    world = loaded(tmp_path / "other", "node Note { text: String?  more: String? }")
+    world.load(put(world, "Note.csv", b'text,more\na,b\n,\n\n"",""\n'))
+    rows = [tuple(row.values()) for row in world.rows("Note").values()]
+    assert sorted(rows, key=str) == [("", ""), ("a", "b"), (None, None)]
+    world.load(put(world, "Note.csv", b'text\none\n\n""\n'), "overwrite")
+    assert sorted(row["text"] for row in world.rows("Note").values()) == ["", "one"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16-be", "utf-32-le"])
+def test_a_byte_order_mark_is_no_part_of_the_first_name(world, encoding):
+    put(world, "Person.csv", '\ufeff"name",age\r\nZoë,7\r\n'.encode(encoding))
+    world.load(world.folder / "Person.csv", csv=f"encoding={encoding}")
+    assert world.rows("Person") == {"Zoë": {"name": "Zoë", "age": 7, "note": None}}
+    put(world, "City.csv", "\ufeffOslo\n".encode(encoding))
+    world.load(world.folder / "City.csv", csv=f"header=name,encoding={encoding}")
+    assert world.ids("City") == {"Oslo"}
+
+
 def test_lines_without_a_header_are_counted_from_the_first(world):
     put(world, "Person.csv", b"Ada,36\nBob,1,2\nCyd,old\n")
     with pytest.raises(IntegrityError) as refusal:

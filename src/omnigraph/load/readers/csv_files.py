@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,7 +19,7 @@ import pyarrow.csv as pcsv
 from omnigraph.conversion.typed_columns import Notation
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.deltas import POSITION
-from omnigraph.load.dialects import CsvDialect
+from omnigraph.load.dialects import UTF8, CsvDialect
 from omnigraph.load.positions import position
 from omnigraph.load.readers.batches import SplitBatch, named_columns, with_positions
 from omnigraph.load.readers.opening import RawStream, open_file, translate_errors
@@ -30,6 +30,9 @@ from omnigraph.load.sources import FileInput
 from omnigraph.load.splits import FileSplit
 
 _CSV_BLOCK_BYTES: Final = 4 << 20
+_NEWLINE: Final = ord("\n")
+_BREAKS: Final = {"\n": 1, "\r": 1, "\r\n": -1}
+"""The ends of lines, and how often each counts: both together are one."""
 
 
 def read_csv(
@@ -48,22 +51,25 @@ def read_csv(
         if dialect.header and not stream.read(1):
             return
         columns = list(dialect.header) or _read_header(stream, source)
+    header_breaks = sum(map(_count_text_breaks, () if dialect.header else columns))
     type_ = shaping.catalog.type_named(source.type_name)
     named = named_columns(shaping, type_, columns, source)
-    rows = _CsvRows(number, dialect)
     with (
         open_file(source, access_hint=access_hint) as (stream, file),
         _locate_decoding_errors(source),
         translate_errors(source.name),
     ):
+        if not dialect.is_utf8:
+            stream = pa.transcoding_input_stream(stream, dialect.encoding, UTF8)
+        lines = _CsvText(stream)
+        rows = _CsvRows(number, dialect, lines, more_lines=header_breaks)
         reader = pcsv.open_csv(
-            stream,
+            pa.PythonFile(lines, mode="r"),
             # One thread, so that a row that is refused has its number.
             read_options=pcsv.ReadOptions(
                 use_threads=False,
                 block_size=_CSV_BLOCK_BYTES,
                 column_names=list(dialect.header),
-                encoding="utf8" if dialect.is_utf8 else dialect.encoding,
             ),
             parse_options=pcsv.ParseOptions(
                 delimiter=dialect.delimiter,
@@ -71,6 +77,7 @@ def read_csv(
                 double_quote=not dialect.escape,
                 escape_char=dialect.escape or False,
                 newlines_in_values=True,
+                # Blank lines count as rows, so that the number of a row tells its line.
                 ignore_empty_lines=False,
                 invalid_row_handler=rows.refuse,
             ),
@@ -100,7 +107,7 @@ def _read_header(stream: Any, source: FileInput) -> list[str]:
     try:
         return next(
             csv.reader(
-                text,
+                _without_mark(text),
                 delimiter=dialect.delimiter,
                 quotechar=dialect.quote or None,
                 quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
@@ -117,6 +124,12 @@ def _read_header(stream: Any, source: FileInput) -> list[str]:
         message = f"the first line of {source.name} names no columns: {cause}"
         hint = f"write their names with {dialect.delimiter!r} between"
         raise InvalidInputError(message, hint=hint) from cause
+
+
+def _without_mark(lines: Iterable[str]) -> Iterator[str]:
+    """The lines without a byte order mark, which encodings that name their order do not remove."""
+    for number, line in enumerate(lines):
+        yield line if number else line.removeprefix(codecs.BOM_UTF8.decode())
 
 
 @contextmanager
@@ -162,12 +175,65 @@ def _go_on(number: int, line: str, text: str) -> tuple[int, str]:
     return number + before.count("\n") + len(newline), last if newline else line + last
 
 
+class _CsvText:
+    """The text of a CSV file, which remembers its empty lines while it is read.
+
+    Arrow makes rows of nulls of empty lines, as it does of lines that have only delimiters. An
+    empty line within a quoted field is remembered, too; no row begins there.
+    """
+
+    closed = False
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._is_first = True
+        self._ends_in_return = False
+        self._is_in_line = False
+        self._line_count = 0
+        self._empty: list[npt.NDArray[np.int64]] = []
+
+    def read(self, size: int = -1) -> bytes:
+        """More of the text; no bytes at its end."""
+        data: bytes = self._stream.read(size)
+        if data:
+            self._look_at(data)
+        return data
+
+    def empty_lines(self, first: int) -> npt.NDArray[np.int64]:
+        """The numbers of the empty lines from a line on, as far as the text was read.
+
+        Those before it are forgotten.
+        """
+        self._empty = [lines for lines in self._empty if lines[-1] >= first]
+        return np.concatenate(self._empty) if self._empty else np.empty(0, dtype=np.int64)
+
+    def _look_at(self, data: bytes) -> None:
+        text = data.removeprefix(codecs.BOM_UTF8) if self._is_first else data
+        if self._ends_in_return:
+            text = text.removeprefix(b"\n")
+        self._is_first = False
+        self._ends_in_return = data.endswith(b"\r")
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if b"\n\n" in text or (text.startswith(b"\n") and not self._is_in_line):
+            ends = np.flatnonzero(np.frombuffer(text, np.uint8) == _NEWLINE)
+            lengths = np.diff(ends, prepend=-2 if self._is_in_line else -1) - 1
+            self._empty.append(self._line_count + 1 + np.flatnonzero(lengths == 0))
+        self._line_count += text.count(b"\n")
+        if text:
+            self._is_in_line = not text.endswith(b"\n")
+
+    def close(self) -> None:
+        """Whoever opened the stream closes it."""
+
+
 @dataclass(slots=True)
 class _CsvRows:
     """Counts the lines of a CSV file, of which some are blank and some are refused."""
 
     number: int
     dialect: CsvDialect
+    text: _CsvText
     next_row: int = field(init=False)
     more_lines: int = 0
     """Lines that quoted fields of the rows so far have beyond the first."""
@@ -196,20 +262,23 @@ class _CsvRows:
         inside = np.zeros(end - self.next_row, dtype=np.int64)
         inside[rows - self.next_row] = _count_breaks(batch)
         passed = refused[refused < end]
-        inside[passed - self.next_row] = [self.refused[row][0].count("\n") for row in passed]
+        inside[passed - self.next_row] = [
+            _count_text_breaks(self.refused[row][0]) for row in passed
+        ]
         lines = np.arange(self.next_row, end) + self.more_lines + np.cumsum(inside) - inside
         self.lines.update(zip(passed.tolist(), lines[passed - self.next_row].tolist(), strict=True))
-        positions = pa.array(position(self.number, 1) - 1 + lines[rows - self.next_row])
+        first_line = self.next_row + self.more_lines
+        lines_of_rows = lines[rows - self.next_row]
         self.more_lines += int(inside.sum())
         self.next_row = end
-        placed = with_positions(batch, positions)
-        if self.dialect.null:
-            # A row of such fields has the same values as a blank line. It is kept.
-            return placed
+        placed = with_positions(batch, pa.array(position(self.number, 1) - 1 + lines_of_rows))
         blank = np.ones(batch.num_rows, dtype=np.bool_)
         for column in batch.columns:
             blank &= column.is_null().to_numpy(zero_copy_only=False)
-        return placed.filter(pa.array(~blank)) if blank.any() else placed
+        if not blank.any():
+            return placed
+        blank &= np.isin(lines_of_rows, self.text.empty_lines(first_line))
+        return placed.filter(pa.array(~blank))
 
     def refused_rows(self) -> Iterator[tuple[int, str, str]]:
         for row, (text, reason) in sorted(self.refused.items()):
@@ -220,6 +289,11 @@ def _count_breaks(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """How many line breaks the fields of each row have."""
     counts = np.zeros(batch.num_rows, dtype=np.int64)
     for column in batch.columns:
-        if pc.any(pc.match_substring(column, "\n")).as_py():
-            counts += pc.fill_null(pc.count_substring(column, "\n"), 0).to_numpy()
+        for text, times in _BREAKS.items():
+            if pc.any(pc.match_substring(column, text)).as_py():
+                counts += times * pc.fill_null(pc.count_substring(column, text), 0).to_numpy()
     return counts
+
+
+def _count_text_breaks(text: str) -> int:
+    return sum(times * text.count(each) for each, times in _BREAKS.items())
