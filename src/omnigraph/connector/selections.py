@@ -6,6 +6,7 @@ all its uses (docs/decisions/0026). What is declared when the frame is made hold
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, Final
@@ -26,6 +27,13 @@ _COMPARISONS: Final[Mapping[type[exp.Expr], str]] = {
     exp.LT: "LessThan",
     exp.LTE: "LessThanOrEqual",
 }
+
+# Python reads more forms of dates than Spark, such as 20200101 and weeks. Without an offset, what
+# Spark takes a time for depends on the session.
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_DATETIME: Final = re.compile(
+    r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII
+)
 
 _HINT: Final = "compare columns with constants, and leave the rest to the where of the frame"
 
@@ -89,7 +97,8 @@ def _in_lance(condition: exp.Expr, types: Mapping[str, PropertyType], type_name:
             raise InvalidParameterError(message, hint=hint, name="where")
     try:
         text = filter_text(_to_condition(condition, types), types)
-    except _NotExactError:
+    # The others are for days that no calendar has.
+    except (_NotExactError, ValueError, OverflowError):
         text = None
     if text is None:
         shown = condition.sql(dialect="spark")
@@ -123,7 +132,9 @@ def _value(node: exp.Expr, type_: PropertyType) -> Any:
     """The constant as a value of the column's type."""
     node = node.unnest()
     if isinstance(node, exp.Cast):
-        # DATE'2020-01-01': the type of the column decides.
+        # DATE'2020-01-01' of such a column. Of a text, Spark would compare the dates.
+        if type_ not in (Scalar.DATE, Scalar.DATETIME):
+            raise _NotExactError
         node = node.this
     if isinstance(node, exp.Boolean):
         return bool(node.this)
@@ -136,15 +147,16 @@ def _value(node: exp.Expr, type_: PropertyType) -> Any:
         if not text.isdecimal():
             raise _NotExactError
         return -int(text) if is_negative else int(text)
-    try:
-        match type_:
-            case Scalar.DATE:
-                return date.fromisoformat(text)
-            case Scalar.DATETIME:
-                at = datetime.fromisoformat(text)
-                # Without an offset, Spark's meaning depends on the session.
-                return at.astimezone(UTC) if at.tzinfo is not None else None
-            case _:
-                return text
-    except ValueError as cause:
-        raise _NotExactError from cause
+    match type_:
+        case Scalar.DATE:
+            return date.fromisoformat(_require_form(_DATE, text))
+        case Scalar.DATETIME:
+            return datetime.fromisoformat(_require_form(_DATETIME, text)).astimezone(UTC)
+        case _:
+            return text
+
+
+def _require_form(form: re.Pattern[str], text: str) -> str:
+    if form.fullmatch(text) is None:
+        raise _NotExactError
+    return text

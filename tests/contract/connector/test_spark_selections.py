@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -15,7 +16,11 @@ from omnigraph.errors import InvalidParameterError
 from omnigraph.graph import Graph
 from tests.support.graphs import graph_with
 
-SCHEMA: Final = "node Person { name: String @key  age: I64?  born: Date?  text: String?  f: F64? }"
+SCHEMA: Final = """
+node Person {
+  name: String @key  age: I64?  born: Date?  text: String?  f: F64?  seen: DateTime?
+}
+"""
 COUNT: Final = 400
 TEXT_BYTES: Final = 1_000
 """At random, so that no compression makes them fewer."""
@@ -29,6 +34,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
             "age": n if n % 7 else None,
             "text": Random(n).randbytes(TEXT_BYTES).hex(),
             "f": n / 2,
+            "born": date(2019, 12, 31) if n == 1 else None,
+            "seen": datetime(2020, 1, 1, 8, tzinfo=UTC) if n == 1 else None,
         }
         for n in range(COUNT)
     ]
@@ -75,6 +82,7 @@ def test_columns_that_are_not_declared_are_not_read(graph):
         ("age IS NULL AND name < 'p010'", lambda n: n in (0, 7)),
         ("NOT age IS NULL AND name < 'p003'", lambda n: n in (1, 2)),
         ("born = DATE'2020-01-01'", lambda n: False),  # noqa: ARG005
+        ("born < '2020-01-01' AND seen < '2020-01-01 10:00:00.5+02:00'", lambda n: n == 1),
     ],
 )
 def test_rows_that_do_not_pass_are_not_read(graph, where, passes):
@@ -97,6 +105,17 @@ def test_rows_that_do_not_pass_are_not_read(graph, where, passes):
         ({"where": "upper(name) = 'X'"}, "cannot declare"),
         ({"where": "age = '1'"}, "cannot declare"),
         ({"where": "age < f"}, "cannot declare"),
+        # Python reads these as dates and times, and Spark does not.
+        ({"where": "born = '20200101'"}, "cannot declare"),
+        ({"where": "born > '2020-W01-1'"}, "cannot declare"),
+        ({"where": "born > '2020-02-30'"}, "cannot declare"),
+        ({"where": "born IN ('2020-01-01', '2020W011')"}, "cannot declare"),
+        ({"where": "seen = '20200101T000000Z'"}, "cannot declare"),
+        ({"where": "seen > '2020-W01-1T00:00:00Z'"}, "cannot declare"),
+        # Its meaning depends on the session.
+        ({"where": "seen IN ('2020-01-01 00:00:00')"}, "cannot declare"),
+        # Spark compares dates, and not their texts.
+        ({"where": "name = DATE'2020-01-01'"}, "cannot declare"),
     ],
 )
 def test_what_cannot_be_declared_is_refused_by_name(graph, options, said):
