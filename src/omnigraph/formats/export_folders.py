@@ -41,4 +41,10 @@ def is_of_a_run(path: str) -> bool:
     >>> is_of_a_run("out/Person.01M7HSF4M9RTNMKYE2FPY7VRJZ.csv"), is_of_a_run("out/Person.csv")
     (True, False)
     """
-    return _RUN.search(path.rpartition("/")[2]) is not None
+    return run_of(path) is not None
+
+
+def run_of(path: str) -> str | None:
+    """The id of the run that wrote an object, by its name; None if that has none."""
+    run = _RUN.search(path.rpartition("/")[2])
+    return None if run is None else run[0][1:]

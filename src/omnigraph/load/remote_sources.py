@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from glob import has_magic
-from typing import Final
+from typing import Final, TypeAlias
 
 from omnigraph.errors import InvalidInputError, NotFoundError
-from omnigraph.formats.export_folders import CONTENTS, UNFINISHED, is_of_a_run, parse_contents
+from omnigraph.formats.export_folders import (
+    CONTENTS,
+    UNFINISHED,
+    is_of_a_run,
+    parse_contents,
+    run_of,
+)
 from omnigraph.limits import REMOTE_PART_BYTES
 from omnigraph.storage.remote_files import (
     RemoteFile,
@@ -29,18 +35,26 @@ class FoundFile:
     folders: tuple[str, ...] = ()
 
 
+Choose: TypeAlias = Callable[[str], "tuple[str, ...] | None"]
+"""Returns the folders that the object of a key is found in; None if it is not looked for."""
+
+
 def find_remote(text: str) -> Iterator[FoundFile]:
     """The objects that a URL names, sorted, as those of a directory or a pattern of files are.
 
+    Of an export, wherever it is found, only files of its list are among them, and all of these that
+    are looked for.
+
     Raises:
-        NotFoundError: there are none.
+        NotFoundError: there are none, or a file of an export is missing.
+        InvalidInputError: an export is not complete.
         StorageError: the store could not be asked.
     """
     path = RemotePath.parse(text)
     if has_magic(path.key):
         yield from _match(path)
     elif (file := find_file(path)) is not None:
-        yield FoundFile(file)
+        yield _of_complete_export(file)
     else:
         yield from _walk(path)
 
@@ -48,36 +62,19 @@ def find_remote(text: str) -> Iterator[FoundFile]:
 def _walk(folder: RemotePath) -> Iterator[FoundFile]:
     depth = len(folder.key) + 1 if folder.key else 0
     named = [folder.name] if folder.key else []
-    stored = {file.path.key[depth:]: file for file in list_files(folder)}
-    if not stored:
+
+    def choose(key: str) -> tuple[str, ...] | None:
+        *folders, name = key[depth:].split("/")
+        return (*named, *folders) if _are_read([*folders, name]) else None
+
+    search = _Search(folder, choose)
+    search.run()
+    if not search.has_objects:
         raise missing_file_error(folder)
-    inside: list[FoundFile] = []
-    for below, file in _without_unfinished(folder, stored).items():
-        *folders, name = below.split("/")
-        if _is_read(file, [*folders, name]):
-            inside.append(FoundFile(file, (*named, *folders)))
-    if not inside:
+    if not search.found:
         message = f"the folder {folder.url} has no files to load"
         raise NotFoundError(message, hint="names that begin with _ or . are not read")
-    yield from _in_order(inside)
-
-
-def _without_unfinished(folder: RemotePath, stored: dict[str, RemoteFile]) -> dict[str, RemoteFile]:
-    """The files of a folder, without those of exports that are not complete.
-
-    Raises:
-        InvalidInputError: an export into the folder was not completed.
-    """
-    if CONTENTS in stored:
-        with RemoteReader(stored[CONTENTS], block_bytes=REMOTE_PART_BYTES) as reader:
-            listed = parse_contents(reader.read()) or frozenset()
-        return {
-            name: file for name, file in stored.items() if name in listed or not is_of_a_run(name)
-        }
-    if any(name.startswith(UNFINISHED) for name in stored):
-        message = f"the export to {folder.url} is not complete: it has no {CONTENTS}"
-        raise InvalidInputError(message, hint="wait for it, or export again")
-    return stored
+    yield from _in_order(search.found.values())
 
 
 def _match(pattern: RemotePath) -> Iterator[FoundFile]:
@@ -85,26 +82,166 @@ def _match(pattern: RemotePath) -> Iterator[FoundFile]:
     matches = to_expression(pattern.key).fullmatch
     parts = pattern.key.split("/")
     plain = next(count for count, part in enumerate(parts) if has_magic(part))
-    found: list[FoundFile] = []
-    for file in list_files(RemotePath(pattern.bucket, "/".join(parts[:plain]))):
-        names = file.path.key.split("/")
+
+    def choose(key: str) -> tuple[str, ...] | None:
+        names = key.split("/")
         ends = range(plain + 1, len(names) + 1)
         end = next((end for end in ends if matches("/".join(names[:end]))), None)
-        if end is not None and _is_read(file, names[end:]):
-            found.append(FoundFile(file, tuple(names[end - 1 : -1])))
-    if not found:
+        is_chosen = end is not None and _are_read(names[end:])
+        return tuple(names[end - 1 : -1]) if end is not None and is_chosen else None
+
+    search = _Search(RemotePath(pattern.bucket, "/".join(parts[:plain])), choose)
+    search.run()
+    if not search.found:
         message = f"no object matches {pattern.url[:200]}"
         raise NotFoundError(message, hint="check the pattern and the folder")
-    yield from _in_order(found)
+    yield from _in_order(search.found.values())
 
 
-def _is_read(file: RemoteFile, below: list[str]) -> bool:
-    """Whether an object is an input: not one that tools leave, such as _SUCCESS, and no folder."""
-    is_folder = not file.byte_count and "." not in file.path.name
-    return not is_folder and not any(name.startswith((".", "_")) for name in below)
+def _of_complete_export(file: RemoteFile) -> FoundFile:
+    """The object that a URL names exactly.
+
+    Raises:
+        InvalidInputError: it is of an export that is not complete.
+    """
+    key = file.path.key
+    search = _Search(file.path, lambda each: () if each == key else None)
+    search.found[key] = FoundFile(file)
+    search.keep_complete()
+    if not search.found:
+        message = f"{file.path.url} is not of the export that is complete there"
+        raise InvalidInputError(message, hint=f"load what {CONTENTS} lists beside it: the folder")
+    return FoundFile(file)
 
 
-def _in_order(files: list[FoundFile]) -> Iterator[FoundFile]:
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What a load looks for below a folder.
+
+    Attributes:
+        found: Objects to load, by key.
+        exports: By folder, the list of an export's files; None if the export is not complete.
+    """
+
+    folder: RemotePath
+    choose: Choose
+    found: dict[str, FoundFile] = field(default_factory=dict)
+    exports: dict[str, RemoteFile | None] = field(default_factory=dict)
+
+    @property
+    def has_objects(self) -> bool:
+        """Whether there is anything, to load or not."""
+        return bool(self.found or self.exports or next(list_files(self.folder), None))
+
+    def run(self) -> None:
+        """Find what there is, without the files of exports that are not complete.
+
+        Raises:
+            NotFoundError: a file that the list of an export has is missing.
+            InvalidInputError: an export is not complete.
+        """
+        for file in list_files(self.folder):
+            key = file.path.key
+            folder, _, name = key.rpartition("/")
+            if name == CONTENTS:
+                self.exports[folder] = file
+            elif name.startswith(UNFINISHED):
+                self.exports.setdefault(folder, None)
+            elif not _is_folder(file) and (folders := self.choose(key)) is not None:
+                self.found[key] = FoundFile(file, folders)
+        self.keep_complete()
+
+    def keep_complete(self) -> None:
+        """Leave out files that exports which are not complete have left; raises as `run`."""
+        # What a person has put into the folder of an export has no run in its name.
+        by_export: dict[str, list[str]] = {}
+        for key in filter(is_of_a_run, self.found):
+            if (export := self._export_of(key)) is not None:
+                by_export.setdefault(export, []).append(key)
+        for export, contents in self.exports.items():
+            place = RemotePath(self.folder.bucket, export)
+            keys = by_export.get(export, [])
+            if contents is None:
+                if keys or self.choose(_join(export, "any")) is not None:
+                    raise _unfinished_error(place)
+                continue
+            listed = {_join(export, name) for name in _read_contents(contents)}
+            for key in sorted(listed.difference(self.found)):
+                if self.choose(key) is not None:
+                    raise _missing_part_error(RemotePath(place.bucket, key), contents)
+            for key in set(keys) - listed:
+                del self.found[key]
+
+    def _export_of(self, key: str) -> str | None:
+        """The folder of the export that a file of a run is in."""
+        folders = _folders_above(key)
+        inner = next((folder for folder in folders if folder in self.exports), None)
+        if inner is not None:
+            return inner
+        # It may be above what was listed. The parts of a type are in a folder of their own.
+        for folder in folders[:2]:
+            if not self._is_listed(folder) and self._look_for_export(folder, key):
+                return folder
+        return None
+
+    def _is_listed(self, folder: str) -> bool:
+        return not self.folder.key or f"{folder}/".startswith(f"{self.folder.key}/")
+
+    def _look_for_export(self, folder: str, key: str) -> bool:
+        bucket = self.folder.bucket
+        contents = find_file(RemotePath(bucket, _join(folder, CONTENTS)))
+        record = f"{UNFINISHED}.{run_of(key)}.json"
+        if contents is None and find_file(RemotePath(bucket, _join(folder, record))) is None:
+            return False
+        self.exports[folder] = contents
+        return True
+
+
+def _read_contents(contents: RemoteFile) -> frozenset[str]:
+    with RemoteReader(contents, block_bytes=REMOTE_PART_BYTES) as reader:
+        files = parse_contents(reader.read())
+    if files is None:
+        message = f"{contents.path.url} is no list of an export's files"
+        raise InvalidInputError(message, hint="export again, or name the files to load")
+    return files - {CONTENTS}
+
+
+def _unfinished_error(folder: RemotePath) -> InvalidInputError:
+    message = f"the export to {folder.url} is not complete: it has no {CONTENTS}"
+    return InvalidInputError(message, hint="wait for it, or export again")
+
+
+def _missing_part_error(path: RemotePath, contents: RemoteFile) -> NotFoundError:
+    message = f"there is no object {path.url}, which {contents.path.url} lists"
+    hint = "export again; if an export was replaced meanwhile, load again"
+    return NotFoundError(message, hint=hint, path=path.url)
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _folders_above(key: str) -> list[str]:
+    """The folders of a key, the innermost first, and the bucket itself last.
+
+    >>> _folders_above("out/Person.csv/part-0.csv")
+    ['out/Person.csv', 'out', '']
+    """
+    parts = key.split("/")
+    return ["/".join(parts[:end]) for end in range(len(parts) - 1, -1, -1)]
+
+
+def _is_folder(file: RemoteFile) -> bool:
+    """Whether an object stands for a folder, as some tools leave them."""
+    return not file.byte_count and "." not in file.path.name
+
+
+def _are_read(names: list[str]) -> bool:
+    """Whether an object with these names is an input, and not what tools leave, as _SUCCESS is."""
+    return not any(name.startswith((".", "_")) for name in names)
+
+
+def _in_order(files: Iterable[FoundFile]) -> Iterator[FoundFile]:
     yield from sorted(files, key=lambda found: found.file.path.key.split("/"))
 
 

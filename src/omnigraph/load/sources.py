@@ -47,6 +47,7 @@ from omnigraph.errors import (
     TypeNotFoundError,
 )
 from omnigraph.formats.compression import Compression, compression_of
+from omnigraph.formats.export_folders import CONTENTS
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import LOAD_COMPRESSED_FACTOR, LOAD_INPUTS_MAX
 from omnigraph.load.column_maps import ColumnMap
@@ -356,6 +357,8 @@ class _Finder:
         elif has_magic(text):
             # A pattern may be absolute, which those of pathlib may not.
             paths = sorted(glob(text, recursive=True))  # noqa: PTH207
+            # As in a bucket: an export's list of its files is none of them.
+            paths = [match for match in paths if Path(match).name != CONTENTS]
             if not paths:
                 message = f"no file matches {text[:200]}"
                 raise NotFoundError(message, hint="check the pattern and the directory")

@@ -12,11 +12,12 @@ import pytest
 
 import omnigraph
 from omnigraph.engine.spark import relations
-from omnigraph.errors import AlreadyExistsError, InvalidInputError, StorageError
+from omnigraph.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
 from omnigraph.export import local
 from omnigraph.export.buckets import BucketTarget
 from omnigraph.export.files import write_file
 from omnigraph.failpoints import SimulatedCrash
+from omnigraph.load.remote_sources import find_remote
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.roots import Root
@@ -191,6 +192,73 @@ def test_a_killed_export_has_no_list_is_not_loaded_and_can_be_run_again(
     ]
     exported(small, f"{folder}/there", format="csv", replaces=True)
     assert len(contents(objects, "there")) == 3
+
+
+def found(target: str) -> set[str]:
+    """The objects that a load of a URL reads, without folders."""
+    return {each.file.path.name for each in find_remote(target)}
+
+
+@pytest.mark.parametrize("named", ["/exports", "/exports/*", "/exports/there/*.csv", "/**/*.csv"])
+def test_a_killed_export_is_not_loaded_by_the_names_of_others_either(
+    small, folder, objects, s3_bucket, named
+):
+    url = f"s3://{s3_bucket}{named}"
+    objects.put("more/Person.csv", b"name\nx\n")
+    kill_export(small, f"{folder}/there")
+    with pytest.raises(InvalidInputError, match=f"export to {folder}/there is not complete"):
+        found(url)
+    [left, *_] = [path for path in objects.list("there") if path.endswith(".csv")]
+    with pytest.raises(InvalidInputError, match="is not complete"):
+        found(f"{folder}/{left}")
+
+    exported(small, f"{folder}/there", format="csv")
+    whole = set(contents(objects, "there"))
+    kill_export(small, f"{folder}/there", replaces=True)
+    more = {"Person.csv"} - ({"Person.csv"} if "there" in named else set())
+    assert found(url) == whole | more
+    [left, *_] = [
+        each
+        for each in objects.list("there")
+        if each.endswith(".csv") and each.rpartition("/")[2] not in whole
+    ]
+    with pytest.raises(InvalidInputError, match="not of the export that is complete there"):
+        found(f"{folder}/{left}")
+
+
+def test_folders_below_an_export_are_part_of_it(objects, folder):
+    """As Spark writes the parts of a type."""
+    run, other = "01M7HSF4M9RTNMKYE2FPY7VRJZ", "01M7HSF4M9RTNMKYE2FPY7VRK0"
+    for name in (run, other):
+        objects.put(f"there/Person.csv/part-00000.{name}.csv", b"name\nx\n")
+        objects.put(f"there/_unfinished.{name}.json", b"{}\n")
+    for named in ("there/Person.csv", "there/Person.csv/*.csv", "there/*/*"):
+        with pytest.raises(InvalidInputError, match=f"export to {folder}/there is not complete"):
+            found(f"{folder}/{named}")
+    listed = [f"Person.csv/part-0000{number}.{run}.csv" for number in range(2)]
+    objects.put("there/_export.json", json.dumps({"files": listed[:1]}).encode())
+    for named in ("there/Person.csv", "there/Person.csv/*.csv", "there/*/*"):
+        assert found(f"{folder}/{named}") == {f"part-00000.{run}.csv"}
+    objects.put("there/_export.json", json.dumps({"files": listed}).encode())
+    for named in ("there", "there/Person.csv", "there/Person.csv/*.csv", "*", "there/P*"):
+        with pytest.raises(NotFoundError, match=rf"part-00001.{run}.csv, which .*_export.json"):
+            found(f"{folder}/{named}")
+    assert found(f"{folder}/there/*/*0.*") == {f"part-00000.{run}.csv"}, "the other is not meant"
+
+
+def test_an_export_that_lacks_a_file_is_not_loaded(small, folder, objects, tmp_path):
+    exported(small, f"{folder}/there", format="csv")
+    [lost, *_] = contents(objects, "there")
+    objects.delete(f"there/{lost}")
+    copy = omnigraph.init(tmp_path / "copy.omni", SMALL)
+    for named in ("there", "there/*.csv", "*"):
+        with pytest.raises(NotFoundError, match=f"no object {folder}/there/{lost}") as refusal:
+            copy.load(f"{folder}/{named}")
+        assert "export again" in refusal.value.hint
+    assert len(copy.commits.list()) == 1
+    objects.put("there/_export.json", b"[]")
+    with pytest.raises(InvalidInputError, match="is no list of an export's files"):
+        copy.load(f"{folder}/there")
 
 
 def test_of_two_exports_at_once_the_first_to_be_complete_stays(small, folder, objects):
