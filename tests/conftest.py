@@ -155,6 +155,15 @@ def s3_bucket(s3_server: s3.S3Server | MinioServer, monkeypatch: pytest.MonkeyPa
     return s3_server.create_bucket()
 
 
+@pytest.fixture
+def denying_store(monkeypatch: pytest.MonkeyPatch, s3_bucket: str) -> Iterator[str]:
+    """The endpoint of a store that knows no credentials of ours."""
+    assert s3_bucket
+    with s3.run_denying_store() as endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        yield endpoint
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _small_spark(request: pytest.FixtureRequest) -> Iterator[None]:
     """Whichever test is the first to need Spark, it starts the session that tests are to share.

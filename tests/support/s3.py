@@ -10,8 +10,9 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.request import Request, urlopen
 
 if TYPE_CHECKING:
@@ -108,6 +109,31 @@ def serve() -> None:
     sys.stdout.write(f"{server.port}\n")
     sys.stdout.flush()
     sys.stdin.read()
+
+
+class _Denial(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b"<Error><Code>InvalidAccessKeyId</Code><Message>no such key</Message></Error>"
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_HEAD = do_PUT = do_POST = do_GET
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def run_denying_store() -> Iterator[str]:
+    """Run a store that knows no credentials of ours during the block: its endpoint."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Denial) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 def one_at_a_time(application: WSGIApplication) -> WSGIApplication:

@@ -16,7 +16,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from omnigraph.errors import AlreadyExistsError, OmnigraphError, StorageError
+from omnigraph.errors import (
+    AlreadyExistsError,
+    ErrorCode,
+    OmnigraphError,
+    OutcomeUnknownError,
+    StorageError,
+)
 from omnigraph.export.folders import BucketFolder
 from omnigraph.export.targets import target_exists_error
 from omnigraph.formats.export_folders import CONTENTS, UNFINISHED, is_of_a_run, parse_contents
@@ -26,12 +32,21 @@ from omnigraph.storage.roots import Root
 
 _log: Final = logging.getLogger(__name__)
 
-_SCHEME: Final = "s3://"
+_REFUSALS: Final = (ErrorCode.STORAGE_DENIED, ErrorCode.BUCKET_NOT_FOUND)
+"""Answers by which nothing was stored."""
 
 
-def is_in_bucket(target: str) -> bool:
-    """Whether a target is in an object store."""
-    return target.startswith(_SCHEME)
+def bucket_uri(target: str) -> str:
+    """The URI of a target in an object store, as those of graphs are written.
+
+    >>> bucket_uri("s3a://lake/exports/people/")
+    's3://lake/exports/people'
+
+    Raises:
+        InvalidInputError: the target names no bucket and folder.
+    """
+    root, name = _split(target)
+    return f"{root.uri}/{name}"
 
 
 def _split(target: str) -> tuple[Root, str]:
@@ -41,7 +56,7 @@ def _split(target: str) -> tuple[Root, str]:
         InvalidInputError: the target names no bucket and folder.
     """
     folder, _, name = target.rstrip("/").rpartition("/")
-    return Root.parse(folder), name
+    return Root.in_store(folder), name
 
 
 @contextmanager
@@ -63,7 +78,7 @@ def make_object(target: str, *, replaces: bool) -> Iterator[pa.NativeFile]:
         yield stream
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BucketTarget:
     """A folder that is being written.
 
@@ -71,17 +86,21 @@ class BucketTarget:
         folder: Where its files go.
         tag: The tag of the list of an earlier export that is replaced.
         old: Its objects, and those that killed exports have left.
+        may_be_complete: Whether the list of contents is stored, or may be, even later. Its files
+            are then not deleted.
     """
 
     folder: BucketFolder
     tag: str | None
     old: frozenset[str]
+    may_be_complete: bool = False
 
     def finish(self, contents: bytes, files: tuple[str, ...]) -> None:
         """Store the list of contents, which completes the export, and delete what it replaces.
 
         Raises:
             AlreadyExistsError: another export was complete first. It is unchanged.
+            OutcomeUnknownError: the answer was lost, and the list cannot be read. The files stay.
             StorageError: the store refused, or does not have a file.
         """
         objects, name = self.folder.objects, self.folder.name
@@ -93,18 +112,51 @@ class BucketTarget:
             message = f"{min(missing)} was written, and is not in {self.folder.root.uri}"
             hint = "do driver and workers use the same store? Then export again"
             raise StorageError(message, hint=hint)
-        path = f"{name}/{CONTENTS}"
-        if self.tag is None:
-            is_first = objects.put_if_absent(path, contents)
-        else:
-            is_first = objects.update(path, contents, expecting=self.tag)
-        if not is_first:
-            raise self._overtaken_error()
+        self._store_list(contents)
         # Only what was there at the beginning: others may write the next export already.
-        _delete_rest(objects, sorted(self.old - {path}))
+        _delete_rest(objects, sorted(self.old - {self._list_path}))
+
+    @property
+    def _list_path(self) -> str:
+        return f"{self.folder.name}/{CONTENTS}"
+
+    def _store_list(self, contents: bytes) -> None:
+        """Store the list, if that of the beginning is still there; raises as `finish`."""
+        objects, path = self.folder.objects, self._list_path
+        self.may_be_complete = True
+        failure: OmnigraphError | None = None
+        try:
+            if self.tag is None:
+                is_stored = objects.put_if_absent(path, contents)
+            else:
+                is_stored = objects.update(path, contents, expecting=self.tag)
+        except OmnigraphError as cause:
+            is_stored, failure = False, cause
+        if is_stored:
+            return
+        # Either the answer was lost, or a client that repeats a request met its own list.
+        try:
+            stored = objects.read(path)
+        except OmnigraphError as cause:
+            raise self._unknown_error() from failure or cause
+        if stored is not None and stored.data == contents:
+            return
+        is_overtaken = (None if stored is None else stored.tag) != self.tag
+        is_refused = failure is not None and failure.code in _REFUSALS
+        # A request without an answer may still arrive, unless its condition no longer holds.
+        self.may_be_complete = not (is_overtaken or is_refused or failure is None)
+        if failure is None or is_overtaken:
+            raise self._overtaken_error() from failure
+        raise failure
+
+    def _unknown_error(self) -> OutcomeUnknownError:
+        place = f"{self.folder.root.uri}/{self._list_path}"
+        message = f"whether the export is complete is unknown: {place} cannot be read"
+        hint = f"it is, if that names files with {self.folder.run_id}; else export again"
+        return OutcomeUnknownError(message, hint=hint)
 
     def _is_overtaken(self) -> bool:
-        stored = self.folder.objects.read(f"{self.folder.name}/{CONTENTS}")
+        stored = self.folder.objects.read(self._list_path)
         return (None if stored is None else stored.tag) != self.tag
 
     def _overtaken_error(self) -> AlreadyExistsError:
@@ -118,7 +170,8 @@ class BucketTarget:
 def make_folder(target: str, run_id: str, *, replaces: bool) -> Iterator[BucketTarget]:
     """A folder to write files into; the block has to finish it.
 
-    If the block fails, its files are deleted, and an earlier export stays.
+    If the block fails, its files are deleted, and an earlier export stays. They are not deleted if
+    the list of them may have been stored nevertheless.
 
     Raises:
         AlreadyExistsError: the target exists and may not be replaced.
@@ -133,6 +186,8 @@ def make_folder(target: str, run_id: str, *, replaces: bool) -> Iterator[BucketT
     try:
         yield bucket_target
     except BaseException:
+        if bucket_target.may_be_complete:
+            raise
         # What cannot be deleted now is deleted by the next export.
         with suppress(OmnigraphError):
             files = [path for path in folder.objects.list(name) if run_id in path]

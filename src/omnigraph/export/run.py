@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
@@ -14,18 +14,19 @@ from omnigraph.choices import EngineName, ExportFormat
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, Constraint, Measure, by_size
 from omnigraph.errors import InvalidInputError
-from omnigraph.export.buckets import is_in_bucket, make_folder, make_object
+from omnigraph.export.buckets import bucket_uri, make_folder, make_object
 from omnigraph.export.contents import is_export
 from omnigraph.export.files import choose_format
 from omnigraph.export.folders import DiskFolder
 from omnigraph.export.local import export_lines
 from omnigraph.export.plans import Exporter, ExportFiles, ExportPlan, Progress
 from omnigraph.export.results import ExportResult
-from omnigraph.export.targets import make_target
+from omnigraph.export.targets import make_target, parse_target
 from omnigraph.formats.compression import compression_of, suffix_of
 from omnigraph.formats.export_folders import CONTENTS, format_contents
 from omnigraph.formats.sinks import STANDARD_OUTPUT, compress, standard_output
 from omnigraph.limits import LOCAL_BYTES_MAX
+from omnigraph.storage.schemes import is_remote
 from omnigraph.transaction.view import View
 
 Exporters: TypeAlias = Callable[[EngineName], Exporter]
@@ -38,8 +39,8 @@ class ExportOrder:
 
     Attributes:
         target: A file for NDJSON on the local engine, `-` for standard output, else a directory;
-            either may be in a folder of a bucket, `s3://bucket/folder/name`. NDJSON is compressed
-            as the name says: `.gz` or `.zst`.
+            either may be a `file://` URL, or in a folder of an object store,
+            `s3://bucket/folder/name`. NDJSON is compressed as the name says: `.gz` or `.zst`.
         types: Names of types; all when None.
         format: `ndjson`, `parquet` or `csv`; NDJSON when None.
         engine: `local`, `spark` or `auto`.
@@ -62,9 +63,12 @@ def export(view: View, clock: Clock, exporters: Exporters, order: ExportOrder) -
     Raises:
         TypeNotFoundError: the schema has no type of a name. Nothing was written.
         AlreadyExistsError: there is something under that name. It is unchanged.
-        InvalidInputError: target, format and engine do not go together. Nothing was written.
+        InvalidInputError: target, format and engine do not go together, or exports cannot be
+            written there. Nothing was written.
+        OutcomeUnknownError: whether the list of files in a bucket was stored is unknown.
         StorageError: a table could not be read, or the disk written. Nothing became visible.
     """
+    order = replace(order, target=parse_target(str(order.target)))
     plan = _plan(view, order)
     target = str(order.target)
     choice = by_size(order.engine, _measures(plan), _constraint(target, plan.format))
@@ -85,7 +89,7 @@ def export(view: View, clock: Clock, exporters: Exporters, order: ExportOrder) -
 def _write_one_file(plan: ExportPlan, order: ExportOrder, clock: Clock) -> tuple[str, ExportFiles]:
     """Write one file; its full name, and what it has."""
     target = str(order.target)
-    if is_in_bucket(target):
+    if is_remote(target):
         with (
             make_object(target, replaces=order.replaces) as file,
             compress(file, plan.compression) as stream,
@@ -107,7 +111,7 @@ def _write_folder(
 ) -> tuple[str, ExportFiles]:
     """Write a folder, the list of its contents last; its full name, and what it has."""
     target = str(order.target).rstrip("/")
-    if is_in_bucket(target):
+    if is_remote(target):
         with make_folder(target, clock.ulid(), replaces=order.replaces) as bucket_target:
             written = exporter.export_files(plan, bucket_target.folder)
             bucket_target.finish(_contents(plan, written), written.files)
@@ -125,13 +129,13 @@ def _write_folder(
 def _require_own_place(view: View, target: str, *, is_one_file: bool) -> None:
     """Refuse a target among the graph's own files, and a directory for what is one file."""
     graph = view.data.table(next(iter(view.snapshot.pins))).address.root
-    place = target if is_in_bucket(target) else str(Path(target).resolve())
-    home = graph.uri if is_in_bucket(graph.uri) else str(Path(graph.uri).resolve())
+    place = bucket_uri(target) if is_remote(target) else str(Path(target).resolve())
+    home = str(Path(graph.uri).resolve()) if graph.is_local else graph.uri
     if f"{place}/".startswith(f"{home}/"):
         message = f"{target} lies in the directory of the graph itself"
         raise InvalidInputError(message, hint=f"choose a place outside of {graph.uri}")
     path = Path(target)
-    if is_one_file and not is_in_bucket(target) and path.is_dir() and not is_export(path):
+    if is_one_file and not is_remote(target) and path.is_dir() and not is_export(path):
         message = f"{target} is a directory, and ndjson is one file"
         raise InvalidInputError(message, hint=f"name a file, such as {path / 'graph.jsonl'}")
 

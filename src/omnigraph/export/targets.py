@@ -3,13 +3,44 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from errno import EROFS
 from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
 
 from omnigraph.errors import AlreadyExistsError, ErrorCode, InvalidInputError, StorageError
+from omnigraph.storage.schemes import SCHEMES, is_remote
+
+_SCHEME: Final = re.compile(r"(?:file(?=:/)|[A-Za-z][A-Za-z0-9+.\-]*(?=://)):")
+_FILE: Final = re.compile(r"file:(?://(?:localhost)?)?(?=/(?!/))")
+
+
+def parse_target(target: str) -> str:
+    """The target as a path or as the URL of an object store.
+
+    >>> parse_target("file:///data/my%20graph.jsonl"), parse_target("gs://lake/out/graph")
+    ('/data/my graph.jsonl', 'gs://lake/out/graph')
+
+    Raises:
+        InvalidInputError: exports are not written there.
+    """
+    if is_remote(target) or not (scheme := _SCHEME.match(target)):
+        return target
+    if path := _FILE.match(target):
+        return unquote(target[path.end() :])
+    name = scheme[0].removesuffix(":")
+    if name == "file":
+        message = f"{target[:200]} does not name a file of this machine"
+        hint = "write file:///directory/name"
+    else:
+        stores = ", ".join(f"{each}://" for each in SCHEMES)
+        message = f"{target[:200]} is in no store that exports are written to: {name}://"
+        hint = f"export to {stores} or a directory of this machine, and copy it from there"
+    raise InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from omnigraph.documents.values import from_document, to_document
 from omnigraph.errors import NotAllowedError
 from omnigraph.export.contents import is_export
 from omnigraph.export.results import ExportResult
-from omnigraph.export.targets import make_target
+from omnigraph.export.targets import make_target, parse_target
 from omnigraph.formats.sinks import STANDARD_OUTPUT, standard_output
 from omnigraph.model.arguments import require_path
 from omnigraph.remote.calls import Handle, PieceReader
@@ -33,9 +33,10 @@ def export(handle: Handle, arguments: Mapping[str, Any]) -> ExportResult:
 
     Raises:
         NotAllowedError: the target is in an object store.
+        InvalidInputError: exports cannot be written there.
         OmnigraphError: what the export raises.
     """
-    target = str(require_path(arguments["target"], "target"))
+    target = parse_target(str(require_path(arguments["target"], "target")))
     if is_remote(target):
         message = f"{target} is in an object store, and a server writes to none"
         raise NotAllowedError(message, hint="export to a file here, or where the graph is stored")

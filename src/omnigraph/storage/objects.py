@@ -15,7 +15,8 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import quote
 
 import obstore
 import pyarrow as pa
@@ -23,7 +24,7 @@ from obstore.exceptions import AlreadyExistsError as ObjectExistsError
 from obstore.exceptions import BaseError as ObjectStoreError
 from obstore.exceptions import NotFoundError as ObjectNotFoundError
 from obstore.exceptions import PreconditionError
-from obstore.store import LocalStore, S3Store
+from obstore.store import LocalStore, ObjectStore, S3Store, from_url
 
 from omnigraph.errors import ErrorCode, InvalidInputError, StorageError
 from omnigraph.limits import (
@@ -63,10 +64,15 @@ class Objects:
         self._meter = meter
 
     @cached_property
-    def _store(self) -> LocalStore | S3Store:
-        if self._root.bucket is None:
-            return LocalStore(self._root.uri)
-        return S3Store(self._root.bucket, prefix=self._root.prefix)
+    def _store(self) -> ObjectStore:
+        root = self._root
+        match root.scheme:
+            case "":
+                return LocalStore(root.uri)
+            case "s3":
+                return S3Store(root.bucket, prefix=root.prefix)
+            case scheme:
+                return from_url(f"{scheme}://{root.bucket}/{quote(root.prefix)}")
 
     @property
     def is_local(self) -> bool:
@@ -92,20 +98,26 @@ class Objects:
             if self._is_below_a_file(path):
                 return None
             raise
-        return StoredObject(data, self._tag(data, answer.meta["e_tag"]))
+        return StoredObject(data, self._tag(data, answer.meta))
 
     def _is_below_a_file(self, path: str) -> bool:
         """Whether a parent of the path is a local file, so that nothing can be at the path."""
         folders = Path(path).parents[:-1]
         return self._root.is_local and any(Path(self._root.uri, each).is_file() for each in folders)
 
-    def _tag(self, data: bytes, e_tag: str | None) -> str:
+    def _tag(self, data: bytes, meta: obstore.ObjectMeta) -> str:
         if self._root.is_local:
             # A disk's own tag is inode, time and size, and a later object can have the same ones.
             # So the tag is made from the content, as on S3.
             return sha256(data).hexdigest()
-        assert e_tag is not None, "S3 tags every object"
-        return e_tag
+        tag = meta[self._condition]
+        assert tag is not None, "a store tags every object"
+        return tag
+
+    @property
+    def _condition(self) -> Literal["version", "e_tag"]:
+        """What a conditional update compares: Google's store compares generations."""
+        return "version" if self._root.scheme == "gs" else "e_tag"
 
     def put(self, path: str, data: bytes | memoryview) -> None:
         """Store `data` at `path`, replacing what was there."""
@@ -208,7 +220,11 @@ class Objects:
             if self._root.is_local:
                 return self._update_locally(path, data, expecting)
             try:
-                obstore.put(self._store, path, data, mode={"e_tag": expecting}, use_multipart=False)
+                is_version = self._condition == "version"
+                mode: obstore.UpdateVersion = (
+                    {"version": expecting} if is_version else {"e_tag": expecting}
+                )
+                obstore.put(self._store, path, data, mode=mode, use_multipart=False)
             except (PreconditionError, ObjectNotFoundError, FileNotFoundError) as cause:
                 _require_bucket(cause)
                 return False
@@ -306,7 +322,7 @@ class Objects:
                 _require_bucket(cause)
 
     def delete_all(self, paths: Sequence[str]) -> None:
-        """Delete objects, which need not exist; on S3 in few requests."""
+        """Delete objects, which need not exist; in few requests where the store can."""
         if self._root.is_local:
             for path in paths:
                 self._remove(path)
@@ -315,7 +331,13 @@ class Objects:
             some = paths[first : first + OBJECTS_PER_DELETE_MAX]
             self._meter.count(writes=1)
             with self._translate_errors("deleting", some[0]):
-                obstore.delete(self._store, list(some))
+                try:
+                    obstore.delete(self._store, list(some))
+                except (FileNotFoundError, ObjectNotFoundError) as cause:
+                    # Other stores than S3 report a missing one, and may have left the rest.
+                    _require_bucket(cause)
+                    for path in some:
+                        self._remove(path)
 
     def remove_empty_folders(self, paths: Iterable[str]) -> None:
         """Remove the folders of deleted objects that are empty now; object stores have none."""
@@ -378,8 +400,8 @@ class _Upload(io.RawIOBase):
 
 
 def _require_bucket(cause: Exception) -> None:
-    """Accept a missing object, but not a missing bucket: S3 reports both the same way."""
-    if "NoSuchBucket" in str(cause):
+    """Accept a missing object, but not a missing bucket: stores report both the same way."""
+    if any(mark in str(cause) for mark in ("NoSuchBucket", "ContainerNotFound")):
         raise cause
 
 

@@ -97,7 +97,12 @@ def list_files(folder: RemotePath) -> Iterator[RemoteFile]:
         for page in obstore.list(_store(folder), folder.key or None):
             for meta in page:
                 path = RemotePath(folder.bucket, meta["path"])
-                yield RemoteFile(path, meta["size"], meta["e_tag"])
+                yield RemoteFile(path, meta["size"], _quote_tag(meta["e_tag"]))
+
+
+def _quote_tag(tag: str | None) -> str | None:
+    """A tag as requests name it; in a listing, Azure leaves out the quotes."""
+    return tag if tag is None or tag.endswith('"') else f'"{tag}"'
 
 
 def missing_file_error(path: RemotePath) -> NotFoundError:

@@ -1,4 +1,4 @@
-"""Graph URIs: plain paths, `file://` and `s3://`, validated once."""
+"""Graph URIs: plain paths, `file://` and `s3://`, validated once; and folders of other stores."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9.\-]{1,61}[a-z0-9]")
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The location of one graph: a local directory, or a prefix of an S3 bucket.
+    """The location of one graph, a local directory or a prefix of an S3 bucket; or of exports.
 
     Attributes:
         uri: An absolute path without a scheme, or `s3://bucket/prefix`; never a trailing slash.
-        bucket: The S3 bucket, or None for a local directory.
+        bucket: The bucket, or None for a local directory.
     """
 
     uri: str
@@ -64,6 +64,27 @@ class Root:
             case unknown:
                 message = f"cannot open {text}: unknown scheme {unknown}://"
                 raise _invalid_uri(message)
+
+    @classmethod
+    def in_store(cls, url: str) -> Self:
+        """Parse the URL of a folder in any object store; of these, only S3 may have graphs.
+
+        >>> Root.in_store("gs://lake/exports/").uri
+        'gs://lake/exports'
+
+        Raises:
+            InvalidInputError: it does not name a bucket and a folder.
+        """
+        scheme, _, rest = url.partition("://")
+        if scheme in ("s3", "s3a"):
+            return cls._s3(f"s3://{rest}")
+        bucket, _, prefix = rest.partition("/")
+        prefix = prefix.strip("/")
+        if not bucket or not {"", ".", ".."}.isdisjoint(prefix.split("/")):
+            message = f"{url} does not name a bucket and a prefix in it"
+            hint = f"write {scheme.rstrip(':/')}://bucket/folder/name"
+            raise InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)
+        return cls(f"{scheme}://{bucket}/{prefix}", bucket)
 
     @classmethod
     def _directory(cls, text: str) -> Self:
@@ -106,9 +127,14 @@ class Root:
         return self.bucket is None
 
     @property
+    def scheme(self) -> str:
+        """The scheme of its store; empty for a directory of this machine."""
+        return "" if self.is_local else self.uri.partition("://")[0]
+
+    @property
     def prefix(self) -> str:
-        """The path inside the bucket, for a graph on S3."""
-        return self.uri.removeprefix(f"s3://{self.bucket}/")
+        """The path inside the bucket."""
+        return self.uri.removeprefix(f"{self.scheme}://{self.bucket}/")
 
     def table_uri(self, location: str) -> str:
         """The URI of the dataset at `location` below this root."""

@@ -6,20 +6,27 @@ import gzip
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 import omnigraph
 from omnigraph.engine.spark import relations
-from omnigraph.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
+from omnigraph.errors import (
+    AlreadyExistsError,
+    ErrorCode,
+    InvalidInputError,
+    NotFoundError,
+    OutcomeUnknownError,
+    StorageError,
+)
 from omnigraph.export import local
 from omnigraph.export.buckets import BucketTarget
 from omnigraph.export.files import write_file
 from omnigraph.failpoints import SimulatedCrash
 from omnigraph.load.remote_sources import find_remote
 from omnigraph.storage.meter import Meter
-from omnigraph.storage.objects import Objects
+from omnigraph.storage.objects import Objects, StoredObject
 from omnigraph.storage.roots import Root
 from tests.contract.export.graphs import SMALL, exported, small_graph
 from tests.support.connect import require_classic
@@ -278,6 +285,116 @@ def test_of_two_exports_at_once_the_first_to_be_complete_stays(small, folder, ob
     assert name.startswith("Person.")
 
 
+WRITES: Final = {name: getattr(Objects, name) for name in ("put_if_absent", "update")}
+
+
+@contextmanager
+def list_answers(answer: Callable[[Callable[[], bool]], bool]) -> Iterator[None]:
+    """Let the store answer like this where the list of an export is stored."""
+
+    def instead(name: str) -> Callable[..., bool]:
+        def write(objects: Objects, path: str, data: bytes, **more: str) -> bool:
+            return answer(lambda: WRITES[name](objects, path, data, **more))
+
+        return write
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in WRITES:
+            patch.setattr(Objects, name, instead(name))
+        yield
+
+
+def lose_answer(store: Callable[[], bool]) -> bool:
+    assert store()
+    message = "the connection was reset"
+    raise StorageError(message)
+
+
+def repeat(store: Callable[[], bool]) -> bool:
+    """As a client does that gets no answer to its first request."""
+    assert store()
+    return store()
+
+
+def interrupt(store: Callable[[], bool]) -> bool:
+    assert store()
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("replaces", [False, True], ids=["first", "replaced"])
+@pytest.mark.parametrize("answer", [lose_answer, repeat])
+def test_an_export_whose_list_is_stored_succeeds_without_the_answer(
+    small, folder, objects, answer, replaces
+):
+    if replaces:
+        exported(small, f"{folder}/there", format="csv")
+    with list_answers(answer):
+        result = exported(small, f"{folder}/there", format="csv", replaces=replaces)
+    assert contents(objects, "there") == list(result.files)
+
+
+@pytest.mark.parametrize("replaces", [False, True], ids=["first", "replaced"])
+def test_files_stay_where_it_is_unknown_whether_the_list_is_stored(
+    small, folder, objects, tmp_path, replaces
+):
+    if replaces:
+        exported(small, f"{folder}/there", format="csv")
+    read = Objects.read
+
+    def unreadable(self: Objects, path: str) -> StoredObject | None:
+        stored = read(self, path)
+        if path.endswith("_export.json") and lost:
+            fail()
+        return stored
+
+    lost: list[bool] = []
+
+    def lose(store: Callable[[], bool]) -> bool:
+        lost.append(store())
+        return lose_answer(lambda: True)
+
+    with (
+        list_answers(lose),
+        patched(Objects, "read", unreadable),
+        pytest.raises(OutcomeUnknownError, match=r"there/_export\.json cannot be read") as unknown,
+    ):
+        exported(small, f"{folder}/there", format="csv", replaces=replaces)
+    run = str(unknown.value.hint).partition("files with ")[2].partition(";")[0]
+    files = json.loads(held(objects, "there/_export.json"))["files"]
+    assert len(files) == 3
+    assert all(run in name and objects.exists(f"there/{name}") for name in files)
+    copy = omnigraph.init(tmp_path / "copy.omni", SMALL)
+    copy.load(f"{folder}/there")
+    exported(small, f"{folder}/there", format="csv", replaces=True)
+    assert len(contents(objects, "there")) == 3
+
+
+def test_a_list_that_is_not_stored_keeps_the_earlier_export(small, folder, objects):
+    exported(small, f"{folder}/there", format="csv")
+    before = contents(objects, "there")
+
+    def deny(_: object) -> bool:
+        message = "no"
+        raise StorageError(message, code=ErrorCode.STORAGE_DENIED)
+
+    with list_answers(deny), pytest.raises(StorageError, match="no"):
+        exported(small, f"{folder}/there", format="csv", replaces=True)
+    assert contents(objects, "there") == before, "nothing is left of the other one"
+
+    with list_answers(lambda _: lose_answer(lambda: True)), pytest.raises(StorageError):
+        exported(small, f"{folder}/there", format="csv", replaces=True)
+    assert found(f"{folder}/there") == set(before)
+    late = set(objects.list("there")) - {f"there/{name}" for name in before}
+    assert len(late) == 5, "the request may still arrive, so that its files stay"
+
+
+def test_an_interrupt_after_the_list_is_stored_keeps_the_files(small, folder, objects):
+    with list_answers(interrupt), pytest.raises(KeyboardInterrupt):
+        exported(small, f"{folder}/there", format="csv")
+    files = json.loads(held(objects, "there/_export.json"))["files"]
+    assert found(f"{folder}/there") == set(files)
+
+
 def test_an_export_is_complete_though_what_it_replaces_cannot_be_deleted(
     small, folder, objects, caplog
 ):
@@ -291,6 +408,39 @@ def test_an_export_is_complete_though_what_it_replaces_cannot_be_deleted(
     assert "left to the next export" in caplog.text
     exported(small, f"{folder}/there", format="csv", replaces=True)
     assert len(contents(objects, "there")) == 3
+
+
+def test_s3a_is_another_name_of_s3(small, folder, objects, s3_bucket):
+    target = f"s3a://{s3_bucket}/exports/there"
+    assert exported(small, target, format="csv").target == target
+    assert found(target) == found(f"{folder}/there") == set(contents(objects, "there"))
+    there = omnigraph.init(f"{folder}/graph.omni", SMALL)
+    with pytest.raises(InvalidInputError, match="lies in the directory of the graph itself"):
+        exported(there, f"s3a://{s3_bucket}/exports/graph.omni/there", format="csv")
+
+
+@pytest.mark.parametrize(
+    ("store", "variable"),
+    [("gs://lake", "GOOGLE_"), ("abfss://raw@lake.dfs.core.windows.net", "AZURE_")],
+)
+def test_other_stores_name_their_own_variables(small, denying_store, monkeypatch, store, variable):
+    monkeypatch.setenv("GOOGLE_BEARER_TOKEN", "none")
+    monkeypatch.setenv("GOOGLE_BASE_URL", denying_store)
+    monkeypatch.setenv("AZURE_SKIP_SIGNATURE", "true")
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", denying_store)
+    monkeypatch.setenv("AZURE_ALLOW_HTTP", "true")
+    for target in ("there.jsonl", "there"):
+        with pytest.raises(StorageError, match=f"{store}.*/out.* was denied") as refusal:
+            exported(small, f"{store}/out/{target}")
+        assert refusal.value.code is ErrorCode.STORAGE_DENIED
+        assert variable in refusal.value.hint
+
+
+@pytest.mark.parametrize("target", ["gs://lake", "az://lake/there.jsonl", "abfss://a@b/../there"])
+def test_a_target_in_any_store_needs_a_folder(small, target):
+    with pytest.raises(InvalidInputError, match="does not name a bucket and a prefix") as refusal:
+        exported(small, target)
+    assert refusal.value.code is ErrorCode.INVALID_URI
 
 
 def test_a_target_needs_a_folder_in_its_bucket(small, s3_bucket):
