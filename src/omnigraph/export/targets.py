@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -13,7 +14,10 @@ from typing import Final
 from urllib.parse import unquote
 
 from omnigraph.errors import AlreadyExistsError, ErrorCode, InvalidInputError, StorageError
+from omnigraph.formats.export_folders import find_replaced, place_beside, replaced_beside
 from omnigraph.storage.schemes import SCHEMES, is_remote
+
+_log: Final = logging.getLogger(__name__)
 
 _SCHEME: Final = re.compile(r"(?:file(?=:/)|[A-Za-z][A-Za-z0-9+.\-]*(?=://)):")
 _FILE: Final = re.compile(r"file:(?://(?:localhost)?)?(?=/(?!/))")
@@ -49,7 +53,8 @@ def make_target(
 ) -> Iterator[Path]:
     """A place beside the target to make a file or a directory in; it is renamed at the end.
 
-    If the block fails, the place is deleted and the target is unchanged.
+    If the block fails, the place is deleted and the target is unchanged. A directory is replaced by
+    two renames: if the process is killed in between, the next export to the target restores it.
 
     Args:
         mark: Distinguishes processes that make the same target at once.
@@ -59,14 +64,16 @@ def make_target(
         AlreadyExistsError: the target exists and may not be replaced.
         StorageError: the disk is full, or may not be written.
     """
+    with translate_disk_errors(target):
+        _restore(target)
     require_free(target, replaces=replaces, is_ours=is_ours)
-    place = target.with_name(f".{target.name}.{mark}.partial")
+    place = place_beside(target, mark)
     with translate_disk_errors(target):
         try:
             yield place
             # Others may have made the target meanwhile.
             require_free(target, replaces=replaces, is_ours=is_ours)
-            _rename(place, target)
+            _rename(place, target, replaced_beside(target, mark))
         finally:
             _remove(place)
 
@@ -105,12 +112,18 @@ def _is_empty(target: Path) -> bool:
     return target.is_dir() and not target.is_symlink() and next(target.iterdir(), None) is None
 
 
-def _rename(place: Path, target: Path) -> None:
+def _restore(target: Path) -> None:
+    """Rename an earlier export back that a killed one was about to replace."""
+    if (replaced := find_replaced(target)) is not None:
+        replaced.rename(target)
+        _log.warning("%s is the earlier export again: the one to replace it was killed", target)
+
+
+def _rename(place: Path, target: Path, old: Path) -> None:
     if not target.is_dir() or target.is_symlink():
         place.replace(target)
         return
     # No call replaces a directory that is not empty.
-    old = place.with_name(f"{place.name}.old")
     target.rename(old)
     try:
         place.rename(target)

@@ -1,10 +1,12 @@
-"""The folder of an export: the list of its files, and the names that its files have in a bucket."""
+"""The folder of an export: the list of its files, and the names that files and folders have."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from omnigraph.clock import ULID_LENGTH
@@ -16,7 +18,30 @@ begin like this one, and a later export knows what it may replace."""
 UNFINISHED: Final = "_unfinished"
 """Begins the name of the record, in a bucket, of an export that is not complete."""
 
-_RUN: Final = re.compile(rf"\.[0-9A-HJKMNP-TV-Z]{{{ULID_LENGTH}}}(?=\.)")
+_ID: Final = rf"[0-9A-HJKMNP-TV-Z]{{{ULID_LENGTH}}}"
+_RUN: Final = re.compile(rf"\.{_ID}(?=\.)")
+_PLACE: Final = ".partial"
+_REPLACED: Final = f"{_PLACE}.old"
+
+
+def place_beside(target: Path, run_id: str) -> Path:
+    """Where the run of an export makes what it renames to the target at the end."""
+    return target.with_name(f".{target.name}.{run_id}{_PLACE}")
+
+
+def replaced_beside(target: Path, run_id: str) -> Path:
+    """Where a directory is while the one that replaces it gets its name."""
+    return target.with_name(f".{target.name}.{run_id}{_REPLACED}")
+
+
+def find_replaced(target: Path) -> Path | None:
+    """The last export that a killed run moved away from the target, and did not replace."""
+    is_replaced = re.compile(rf"\.{re.escape(target.name)}\.{_ID}{re.escape(_REPLACED)}").fullmatch
+    try:
+        beside = [path for path in target.parent.iterdir() if is_replaced(path.name)]
+    except OSError:
+        return None
+    return None if os.path.lexists(target) else max(beside, default=None)
 
 
 def format_contents(

@@ -47,7 +47,7 @@ from omnigraph.errors import (
     TypeNotFoundError,
 )
 from omnigraph.formats.compression import Compression, compression_of
-from omnigraph.formats.export_folders import CONTENTS
+from omnigraph.formats.export_folders import CONTENTS, find_replaced
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import LOAD_COMPRESSED_FACTOR, LOAD_INPUTS_MAX
 from omnigraph.load.column_maps import ColumnMap
@@ -366,7 +366,11 @@ class _Finder:
                 yield from self._path(Path(match), type_name)
         else:
             message = f"there is no file {text[:200]}"
-            raise NotFoundError(message, hint=near_file(path), path=text)
+            hint = near_file(path)
+            if (replaced := find_replaced(path)) is not None:
+                message += ": an export that was to replace it was killed"
+                hint = f"export again, or rename the earlier one back: {replaced}"
+            raise NotFoundError(message, hint=hint, path=text)
 
     def _path(self, path: Path, type_name: str | None) -> Iterator[FileInput]:
         if not path.is_dir():

@@ -7,6 +7,7 @@ import math
 from base64 import b64decode
 from datetime import date, datetime
 from errno import EACCES, ENOSPC, EROFS
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,10 +20,12 @@ from omnigraph.errors import (
     ErrorCode,
     InvalidInputError,
     InvalidParameterError,
+    NotFoundError,
     StorageError,
     TypeNotFoundError,
 )
 from omnigraph.export import files as formats
+from omnigraph.failpoints import SimulatedCrash
 from omnigraph.formats.export_folders import CONTENTS
 from omnigraph.model.types import BlobType, ListType, Scalar
 from tests.contract.export.graphs import EVERY, every_graph, exported, small_graph
@@ -205,6 +208,69 @@ def test_only_a_directory_that_an_export_made_is_replaced(small, tmp_path):
     with pytest.raises(AlreadyExistsError):
         exported(small, target, format="csv", replaces=True)
     assert (target / "mine.csv").read_text() == "mine"
+
+
+def test_a_directory_that_a_killed_export_was_to_replace_is_named_and_restored(
+    small, tmp_path, monkeypatch, caplog
+):
+    target = tmp_path / "out.dir"
+    exported(small, target, format="csv")
+    rename = Path.rename
+
+    def crash(self, to):
+        if Path(to) == target:
+            raise SimulatedCrash
+        return rename(self, to)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", crash)
+        with pytest.raises(SimulatedCrash):
+            exported(small, target, format="parquet", replaces=True)
+    [hidden] = [path for path in tmp_path.iterdir() if path.name.startswith(".out.dir.")]
+    assert not target.exists()
+    with pytest.raises(NotFoundError, match="an export that was to replace it was killed") as said:
+        small.load(str(target))
+    assert str(hidden) in said.value.hint
+
+    with pytest.raises(AlreadyExistsError, match="exists"):
+        exported(small, target, format="csv")
+    assert "is the earlier export again" in caplog.text
+    assert (target / "Person.csv").exists()
+    assert not hidden.exists()
+    exported(small, target, format="parquet", replaces=True)
+    assert (target / "Person.parquet").exists()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".out.dir")]
+
+
+def test_a_file_url_is_a_path(small, tmp_path):
+    for number, prefix in enumerate(("file://", "file:", "file://localhost")):
+        target = tmp_path / f"out {number}.jsonl"
+        url = f"{prefix}{tmp_path}/out%20{number}.jsonl"
+        assert exported(small, url).target == str(target)
+        assert target.read_text().splitlines() == SMALL_LINES
+
+
+@pytest.mark.parametrize(
+    ("target", "said", "advised"),
+    [
+        ("hdfs://namenode:8020/out", "written to: hdfs://", "s3://, s3a://, gs://, abfss://"),
+        ("S3://lake/out/there", "written to: S3://", "s3://"),
+        ("https://host/out.jsonl", "written to: https://", "copy it from there"),
+        ("dbfs://out.jsonl", "written to: dbfs://", "a directory of this machine"),
+        ("file://host/out.jsonl", "does not name a file of this machine", "file:///directory/name"),
+    ],
+)
+def test_a_store_that_exports_are_not_written_to_is_named(
+    small, tmp_path, monkeypatch, target, said, advised
+):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(InvalidInputError, match=said) as refusal:
+        exported(small, target, engine="local")
+    assert refusal.value.code is ErrorCode.INVALID_URI
+    assert target in refusal.value.message
+    assert advised in refusal.value.hint
+    assert sorted(tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize(
