@@ -11,7 +11,7 @@ WORKERS ?= 4
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo web test assets bytecode quick lint soak compat minio bench bless lock clean
+.PHONY: help demo web test assets bytecode quick lint soak compat minio azurite bench bless lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -74,6 +74,9 @@ MINIO := github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
 
 minio: ## a real S3 server for soak, in build/minio (needs Go)
 	GOBIN=$(CURDIR)/build GOFLAGS=-buildvcs=false go install $(MINIO)
+
+azurite: ## an emulator of Azure's object store for soak, in build/azurite (needs Node)
+	npm install --no-save --prefix build/azurite azurite@3.35.0
 
 bench: $(READY) ## benchmarks, as ratios against the same work done another way
 	-@$(BIN)/python -m benchmarks.peers.install
