@@ -995,7 +995,8 @@ class Graph:
 
         Args:
             target: A file, `-` for standard output, or a directory for Parquet, CSV and Spark. A
-                file or directory may be in a bucket, `s3://bucket/folder/name`.
+                file or directory may be a `file://` URL, or in a folder of an object store,
+                `s3://bucket/folder/name`.
             types: Only these types, or this one.
             format: `ndjson`, `parquet` or `csv`; NDJSON when None.
             engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
@@ -1003,9 +1004,10 @@ class Graph:
 
         Raises:
             AlreadyExistsError: the target exists. It is untouched.
-            InvalidInputError: target, format and engine contradict one another. Nothing was
-                written.
+            InvalidInputError: target, format and engine contradict one another, or exports are not
+                written to that store. Nothing was written.
             TypeNotFoundError: the graph has no such type. Nothing was written.
+            OutcomeUnknownError: in a bucket, whether the export is complete is unknown.
             StorageError: a table cannot be read, or the target not written. No part of the export
                 is visible.
         """

@@ -24,7 +24,7 @@ def export(
         typer.Argument(
             metavar="TARGET",
             help="A file, such as graph.jsonl or graph.jsonl.zst; a directory for parquet, csv "
-            "and Spark; or - for standard output.",
+            "and Spark; either may be at s3://…; or - for standard output.",
         ),
     ],
     *,
