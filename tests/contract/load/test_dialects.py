@@ -110,7 +110,7 @@ def test_only_lines_without_anything_are_blank(
     put(world, "Person.csv", data)
     with pytest.raises(IntegrityError) as refusal:
         world.load(world.folder / "Person.csv", csv=options or None, ignore_unknown=True)
-    places = {}
+    places: dict[tuple[str, ...], list[str]] = {}
     for each in refusal.value.violations:
         places.setdefault(each.properties, []).append(Path(each.origin).name)
     assert places[("name",)] == [f"Person.csv:{empty}"]

@@ -281,8 +281,11 @@ def test_offenders_of_columns_are_told_by_their_rows(both, tmp_path):
     table = pa.table({"name": [f"q{n}" for n in range(50)], "age": [n - 3 for n in range(50)]})
     pq.write_table(table, tmp_path / "Person.parquet", row_group_size=7)
     (tmp_path / "City.csv").write_text("name\nRome\n\nParis\nRome\n")
+    (tmp_path / "more.csv").write_text("name,age\nr1,1\n\n,\n")
+    files = [str(tmp_path / "Person.parquet"), str(tmp_path / "City.csv")]
 
-    refused_by_both(both, [str(tmp_path / "Person.parquet"), str(tmp_path / "City.csv")])
+    report = refused_by_both(both, [*files, {"Person": str(tmp_path / "more.csv")}])
+    assert f"{tmp_path}/more.csv:4" in {each.origin for each in report.violations}
 
 
 def test_a_dataframe_is_loaded(both, spark):
