@@ -234,6 +234,10 @@ _SENTENCES: Final[Mapping[ErrorCode, tuple[type[OmnigraphError], str]]] = {
         errors.StreamError,
         "The checkpoint is that of a stream of another name.",
     ),
+    ErrorCode.STREAM_GAP: (
+        errors.StreamError,
+        "The checkpoint has done batches that the branch does not have.",
+    ),
     ErrorCode.PROPOSAL_NOT_FOUND: (
         errors.ProposalNotFoundError,
         "The graph has no such proposal.",

@@ -155,6 +155,7 @@ class ErrorCode(StrEnum):
     OWN_PROPOSAL = "own_proposal"
     RANGE_NOT_SATISFIABLE = "range_not_satisfiable"
     NOT_ACCEPTABLE = "not_acceptable"
+    STREAM_GAP = "stream_gap"
 
 
 class OmnigraphError(Exception):

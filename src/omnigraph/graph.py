@@ -888,7 +888,7 @@ class Graph:
             every: How often to make a batch, such as `10 seconds`; as soon as the one before is
                 done when None.
             available_now: Whether the stream ends when it has read what there is now.
-            adopt: Accept a checkpoint that has done batches on a branch that has none of them.
+            adopt: Accept a checkpoint that has done batches which the branch does not have.
 
         Raises:
             InvalidInputError: the arguments do not fit together, or Spark refuses the stream.

@@ -29,6 +29,7 @@ FEW, MANY = 3, 3 + 4 * RECENT_COMMITS_MAX
 
 REPEAT_REQUESTS_MAX = 2
 BATCH_REQUESTS_MAX = 19
+EMPTY_REQUESTS_MAX = 8
 POLL_REQUESTS_MAX = 8
 
 Requests = Callable[[Callable[[Graph], object]], tuple[list[str], list[str]]]
@@ -71,6 +72,12 @@ def test_a_batch_that_is_there_is_found_without_reading_history(requests: Reques
 def test_a_batch_costs_the_same_after_many_commits(requests: Requests) -> None:
     few, many = requests(lambda graph: write_people(graph, 1, "bob"))
     assert_at_most(BATCH_REQUESTS_MAX, few)
+    assert_at_most(len(few), many)
+
+
+def test_a_batch_without_rows_costs_one_publish(requests: Requests) -> None:
+    few, many = requests(lambda graph: write_people(graph, 1))
+    assert_at_most(EMPTY_REQUESTS_MAX, few)
     assert_at_most(len(few), many)
 
 

@@ -12,7 +12,16 @@ import omnigraph
 from omnigraph.choices import Mode
 from omnigraph.failpoints import Failpoint
 from omnigraph.load.routes import ByColumn
-from tests.support.crashes import Cut, at_rest, copied, cut_off, put_to_death, trace
+from tests.support.crashes import (
+    Cut,
+    at_rest,
+    copied,
+    cut_off,
+    much_later,
+    put_to_death,
+    sleeping_at,
+    trace,
+)
 from tests.support.streams import (
     batch_of,
     batches_in,
@@ -104,6 +113,41 @@ def test_the_first_batch_of_a_stream_is_written_once(tmp_path: Path) -> None:
 def _write_first(uri: str) -> None:
     # Without rows: it makes a commit all the same.
     writer_of(omnigraph.open(uri)).write(batch_of(0), people())
+
+
+def test_a_batch_without_rows_is_recorded_once(begun: str, tmp_path: Path) -> None:
+    cuts = trace(partial(_write_nothing, copied(begun, tmp_path / "traced.omni")))
+    points = {cut.point for cut in cuts}
+    assert points >= {Failpoint.STREAM_AFTER_LOOKUP, Failpoint.APPLY_AFTER_COMMIT}
+    for number, cut in enumerate(cuts):
+        uri = copied(begun, tmp_path / f"{number}.omni")
+        cut_off(cut, partial(_write_nothing, uri))
+        _write_nothing(uri)
+        graph = omnigraph.open(uri)
+        assert [record.batch for record in graph.streams.list()] == [batch_of(1)]
+        write_people(graph, 2, "fay")
+        assert batches_in(graph) == [("people", 0), ("people", 2)]
+        at_rest(uri)
+
+
+def test_a_driver_that_sleeps_records_a_batch_without_rows(begun: str, tmp_path: Path) -> None:
+    cuts = trace(partial(_write_nothing, copied(begun, tmp_path / "traced.omni")))
+    for number, cut in enumerate(cuts):
+        uri = copied(begun, tmp_path / f"{number}.omni")
+
+        def meanwhile(uri: str = uri) -> None:
+            much_later(uri).load({"City": [{"name": "rival"}]})
+
+        with sleeping_at(cut, meanwhile):
+            _write_nothing(uri)
+        graph = omnigraph.open(uri)
+        assert [record.batch for record in graph.streams.list()] == [batch_of(1)]
+        assert graph.entity("City", "rival") is not None
+        at_rest(uri)
+
+
+def _write_nothing(uri: str) -> None:
+    writer_of(omnigraph.open(uri)).write(batch_of(1), people())
 
 
 @pytest.mark.parametrize("points", [SHARP, pytest.param(Failpoint, marks=pytest.mark.soak)])

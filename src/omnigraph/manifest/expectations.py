@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from omnigraph.errors import (
     BranchNotFoundError,
@@ -16,6 +16,7 @@ from omnigraph.errors import (
 )
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.ids import CommitId
+from omnigraph.model.streams import StreamStep
 from omnigraph.model.tables import TableKey
 
 
@@ -108,17 +109,26 @@ class StreamAt:
     """The newest batch of a stream is still the one that its next batch was planned after.
 
     Attributes:
-        commit_id: The commit of that batch; None if the branch has none of the stream.
+        commit_id: The newest commit of the stream; None if the branch has none.
+        number: The number of that batch; None if it does not matter, or the branch has none.
     """
 
     stream: str
     commit_id: CommitId | None
+    number: int | None = None
+
+    @classmethod
+    def before(cls, step: StreamStep) -> Self:
+        """What a batch requires that is to be written."""
+        return cls(step.batch.stream, step.after, step.after_number)
 
     def unmet(self, now: Snapshot) -> ConflictError | None:
         """Why this no longer holds, or None if it does."""
         record = now.streams.get(self.stream)
         actual = None if record is None else record.commit_id
-        if actual == self.commit_id:
+        # A batch without rows makes no commit, so the commit alone does not say it.
+        is_same = record is None or self.number in (None, record.batch.number)
+        if actual == self.commit_id and is_same:
             return None
         newest = "has no batch" if record is None else f"is at batch {record.batch.number}"
         message = f"the stream {self.stream} {newest} on branch {now.branch}, and was not before"

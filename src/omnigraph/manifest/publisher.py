@@ -152,10 +152,7 @@ def end(manifest: Manifest, clock: Clock, branch: Branch, *, head: CommitId | No
         if head is not None and opened.contents.head != head:
             return False
         contents = replace(opened.contents, ended_ref=branch.ref)
-        state = rows.encode_contents(contents, branch.name)
-        pages = opened.table.fragments()[1:]
-        schema = manifest_schema(CURRENT)
-        staged = staging.stage_overwrite(opened.table, state, schema=schema, carrying=pages)
+        staged = _stage_contents(opened, contents, branch.name, opened.table.fragments()[1:])
         author = heads.Authorship(OperationId(clock.ulid()), OperationKind.END)
         try:
             heads.apply(staged, author)
@@ -164,6 +161,53 @@ def end(manifest: Manifest, clock: Clock, branch: Branch, *, head: CommitId | No
         else:
             return True
     raise _contention_error(branch.name)
+
+
+def record_batch(manifest: Manifest, clock: Clock, publication: Publication) -> None:
+    """Record a batch that changes nothing as the newest one of its stream, without a commit.
+
+    The branch stays at its commit: histories, feeds and whoever expects that commit see nothing.
+
+    Args:
+        publication: The commit that is not made: its branch, batch and expectations count.
+
+    Raises:
+        ConflictError: an expectation does not hold, or every attempt lost its race. The record is
+            unchanged.
+        BranchNotFoundError: the branch has ended.
+        StorageError: the write failed, and whether the batch is recorded is unknown.
+    """
+    branch, batch = publication.branch, publication.stream
+    assert batch is not None, "it is a batch of a stream"
+    is_applied = False
+    with turn(manifest.store.root, MANIFEST, seconds_max=PUBLISH_TURN_SECONDS_MAX):
+        for attempt in range(PUBLISH_ATTEMPTS_MAX):
+            begun = clock.now()
+            opened = _open_current(manifest, clock, branch)
+            now = manifest.snapshot(opened, branch)
+            record = now.streams.get(batch.stream)
+            if is_applied and record is not None and record.batch == batch:
+                return
+            if opened.is_ended:
+                raise branch_deleted_error(branch)
+            require(publication.expecting, now)
+            assert record is not None, "the first batch of a stream makes a commit"
+            others = _other_streams(opened.contents.streams, now.ref, batch.stream)
+            streams = (*others, replace(record, batch=batch, is_gapless=True))
+            contents = replace(opened.contents, ended_ref=None, streams=streams)
+            staged = _stage_contents(opened, contents, branch, opened.table.fragments()[1:])
+            author = heads.Authorship(OperationId(clock.ulid()), publication.operation)
+            try:
+                published = heads.apply(staged, author)
+            except TableConflictError:
+                back_off(clock, attempt, seconds_max=PUBLISH_BACKOFF_SECONDS_MAX)
+                continue
+            if clock.now() - begun <= timedelta(seconds=LEASE_SECONDS):
+                manifest.remember(branch, published, contents)
+                return
+            # As in `publish`: it may be below the newest version, where nobody sees it.
+            is_applied = True
+    raise _contention_error(branch)
 
 
 def _attempt(
@@ -303,10 +347,15 @@ def _stage(
         ended_ref=None,
         streams=tuple(_streams(before.streams, publication, commit)),
     )
-    state = rows.encode_contents(contents, publication.branch)
+    return _stage_contents(opened, contents, publication.branch, pages), contents
+
+
+def _stage_contents(
+    opened: OpenManifest, contents: rows.Contents, branch: BranchName, pages: Sequence[Fragment]
+) -> staging.StagedWrite:
+    state = rows.encode_contents(contents, branch)
     schema = manifest_schema(CURRENT)
-    staged = staging.stage_overwrite(opened.table, state, schema=schema, carrying=pages)
-    return staged, contents
+    return staging.stage_overwrite(opened.table, state, schema=schema, carrying=pages)
 
 
 def _merge_pins(pins: Sequence[TablePin], publication: Publication) -> tuple[TablePin, ...]:
@@ -320,11 +369,18 @@ def _streams(
 ) -> Iterator[StreamRecord]:
     """The records of the branch's own streams, with that of the commit."""
     replaced = publication.forgets if commit.stream is None else commit.stream.stream
-    for record in before:
-        if record.ref == commit.ref and record.batch.stream != replaced:
-            yield record
+    yield from _other_streams(before, commit.ref, replaced)
     if commit.stream is not None:
-        yield StreamRecord(commit.stream, commit.commit_id, commit.ref)
+        yield StreamRecord(commit.stream, commit.commit_id, commit.ref, is_gapless=True)
+
+
+def _other_streams(
+    before: Sequence[StreamRecord], ref: str | None, replaced: str | None
+) -> Iterator[StreamRecord]:
+    """The records of the branch of a ref, without that of a stream."""
+    for record in before:
+        if record.ref == ref and record.batch.stream != replaced:
+            yield record
 
 
 def _fold(

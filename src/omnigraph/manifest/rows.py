@@ -259,6 +259,8 @@ def _commit(row: Row) -> Commit:
 
 def _stream_row(record: StreamRecord) -> Row:
     facts = {**record.batch.to_facts(), "commit": record.commit_id}
+    if record.is_gapless:
+        facts["gapless"] = True
     return {
         "object_id": f"stream:{record.batch.stream}",
         "object_type": ObjectType.STREAM,
@@ -270,7 +272,8 @@ def _stream_row(record: StreamRecord) -> Row:
 def _stream(row: Row) -> StreamRecord:
     facts = json.loads(row["metadata"])
     batch = StreamBatch.from_facts(facts)
-    return StreamRecord(batch, CommitId.parse(facts["commit"]), row["table_branch"])
+    is_gapless = facts.get("gapless") is True
+    return StreamRecord(batch, CommitId.parse(facts["commit"]), row["table_branch"], is_gapless)
 
 
 def _json(value: object) -> str:

@@ -60,16 +60,21 @@ class StreamBatch:
 
 @dataclass(frozen=True, slots=True)
 class StreamRecord:
-    """The newest batch of a stream that made a commit on a branch.
+    """The newest batch of a stream on a branch.
 
     Attributes:
+        batch: Also one that changed nothing, and made no commit.
+        commit_id: The newest commit of the stream.
         ref: The ref of the branch. Branches that were created from it have the record, too, and
             the stream does not write to them.
+        is_gapless: Whether the next batch has the next number. Releases that did not record batches
+            without rows wrote records that do not say so.
     """
 
     batch: StreamBatch
     commit_id: CommitId
     ref: str | None
+    is_gapless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +83,13 @@ class StreamStep:
 
     Attributes:
         after: The commit that the branch records as the newest of the stream; None if it has none.
+        after_number: The number of the batch that the branch records as the newest; None if it has
+            none, or an earlier release planned the batch.
     """
 
     batch: StreamBatch
     after: CommitId | None
+    after_number: int | None = None
 
 
 def require_stream_name(name: object) -> str:

@@ -182,7 +182,7 @@ def _encode_schema(intent: SchemaIntent) -> dict[str, object]:
 
 
 def _encode_stream(step: StreamStep) -> dict[str, object]:
-    return {**step.batch.to_facts(), "after": step.after}
+    return {**step.batch.to_facts(), "after": step.after, "after_batch": step.after_number}
 
 
 def decode(data: bytes) -> Intent:
@@ -264,9 +264,12 @@ def _decode_schema(record: Mapping[str, Any]) -> SchemaIntent:
 
 
 def _decode_stream(record: Mapping[str, Any]) -> StreamStep:
-    after = record["after"]
-    batch = StreamBatch.from_facts(record)
-    return StreamStep(batch, None if after is None else CommitId.parse(_text(after)))
+    after, number = record["after"], record.get("after_batch")
+    return StreamStep(
+        StreamBatch.from_facts(record),
+        None if after is None else CommitId.parse(_text(after)),
+        None if number is None else _number(number),
+    )
 
 
 def _decode_owner(record: Mapping[str, Any]) -> Owner:

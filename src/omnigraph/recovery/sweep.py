@@ -479,7 +479,7 @@ def _conditions(intent: Intent) -> tuple[Expectation, ...]:
     expected = intent.expect_head
     head = () if expected is None else (HeadIs(expected, expected),)
     step = intent.stream
-    stream = () if step is None else (StreamAt(step.batch.stream, step.after),)
+    stream = () if step is None else (StreamAt.before(step),)
     return (BranchIs(intent.branch_ref), *schema, *head, *stream)
 
 

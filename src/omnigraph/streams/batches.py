@@ -41,7 +41,7 @@ class StreamSettings:
         of: The type of its rows, or how each row says its own.
         rejects: The directory for rows that break rules, a file for each batch; None where they
             stop the stream.
-        adopts: Whether a checkpoint that has done batches may begin on a branch that has none.
+        adopts: Whether a checkpoint may have done batches that the branch does not have.
     """
 
     name: str
@@ -138,6 +138,9 @@ class StreamWriter:
     ) -> LoadResult | None:
         """Load a batch in one commit; None if the branch has it already.
 
+        A batch that changes nothing is recorded without a commit, unless it is the first one of the
+        stream, or rows of it were rejected.
+
         What has been written of a stream is in the manifest's first fragment, so the cost of
         looking it up does not depend on the length of the history. The publish checks it again:
         of two processes that run one stream, one writes the batch.
@@ -160,7 +163,7 @@ class StreamWriter:
             hit(Failpoint.STREAM_AFTER_LOOKUP)
             if isinstance(standing, Repeat):
                 commit_id = standing.record.commit_id
-                _log.info("batch %s of %s is commit %s", batch.number, batch.stream, commit_id)
+                _log.info("batch %s is there; the newest commit is %s", batch, commit_id)
                 return None
             try:
                 result = self.loads.run(

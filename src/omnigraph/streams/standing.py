@@ -33,11 +33,12 @@ Standing: TypeAlias = Due | Repeat
 def judge(batch: StreamBatch, now: Snapshot, *, adopts: bool = False) -> Standing:
     """Whether a batch is to be written to a branch.
 
-    Numbers between the record's and the batch's are those of batches without rows.
+    Every batch is recorded, also one without rows, so the next one has the next number. Only after
+    a record of an earlier release, numbers may be those of batches without rows.
 
     Args:
         now: The branch as it is.
-        adopts: Whether a checkpoint that has done batches may begin on a branch that has none.
+        adopts: Whether a checkpoint may have done batches that the branch does not have.
 
     Raises:
         StreamError: the checkpoint and what the branch records of the stream contradict each other.
@@ -49,11 +50,13 @@ def judge(batch: StreamBatch, now: Snapshot, *, adopts: bool = False) -> Standin
     known = record.batch
     if known.checkpoint != batch.checkpoint:
         raise _replaced_error(batch, record, now.branch)
-    if batch.number > known.number:
-        return Due(StreamStep(batch, record.commit_id))
     if batch == known:
         return Repeat(record)
-    raise _rewound_error(batch, record, now.branch)
+    if batch.number <= known.number:
+        raise _rewound_error(batch, record, now.branch)
+    if record.is_gapless and batch.number > known.number + 1 and not adopts:
+        raise _gap_error(batch, record, now.branch)
+    return Due(StreamStep(batch, record.commit_id, known.number))
 
 
 def _begin(batch: StreamBatch, now: Snapshot, *, adopts: bool) -> Due:
@@ -100,6 +103,24 @@ def _replaced_error(batch: StreamBatch, record: StreamRecord, branch: BranchName
         "sources from their beginning, with the mode merge if rows have keys"
     )
     return StreamError(message, hint=hint, code=ErrorCode.STREAM_REPLACED)
+
+
+def _gap_error(batch: StreamBatch, record: StreamRecord, branch: BranchName) -> StreamError:
+    at = record.batch.number
+    first, last = at + 1, batch.number - 1
+    missing = (
+        f"batch {first} is missing" if first == last else f"batches {first} to {last} are missing"
+    )
+    message = (
+        f"the stream {batch.stream} is at batch {at} of branch {branch}, and its checkpoint gives "
+        f"batch {batch.number}: {missing}"
+    )
+    hint = (
+        "the graph is an older copy, or the checkpoint wrote elsewhere meanwhile: bring the newest "
+        "graph back, start a stream of another name with a new checkpoint, or start once with "
+        "adopt if the branch has the rows of those batches"
+    )
+    return StreamError(message, hint=hint, code=ErrorCode.STREAM_GAP)
 
 
 def _rewound_error(batch: StreamBatch, record: StreamRecord, branch: BranchName) -> StreamError:

@@ -50,7 +50,7 @@ from omnigraph.manifest.expectations import (
 )
 from omnigraph.manifest.lifecycle import create_table, write_schema_text
 from omnigraph.manifest.migrations import migrate
-from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.publisher import Publication, publish, record_batch
 from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.manifest.removals import find_let_go
 from omnigraph.manifest.schemas import Catalogs
@@ -109,8 +109,8 @@ class Order:
         is_patient: Whether to wait for other writers of the same tables, and to plan again.
         begun_at: When the transaction began, which sets it.
         attempt: Set for a request with a key.
-        stream: The batch of a stream that is written. The first one of a stream makes a commit in
-            any case, so that later ones are known to follow it.
+        stream: The batch of a stream that is written. The branch records it, also if it changes
+            nothing; the first one of a stream makes a commit in any case.
         forgets: The stream whose record is removed.
     """
 
@@ -459,15 +459,24 @@ class Transactions:
         return ()
 
     def _record(self, order: Order, planned_on: Snapshot, work: Work[Report]) -> Commit | None:
-        """The commit of a write that changes no table but belongs in the history."""
-        is_first = order.stream is not None and order.stream.after is None
-        if not (work.is_history or is_first):
+        """The commit of a write that changes no table but belongs in the history.
+
+        A batch of a stream that has nothing to say there is recorded without a commit.
+        """
+        step = order.stream
+        # Rejected rows are stated in a commit, also if no other rows are left.
+        is_stated = step is not None and (step.after is None or bool(work.note))
+        if step is None and not work.is_history:
             return None
         commit_id = CommitId(self._clock.ulid())
         nothing = StagedTables({}, {})
         publication = _publication(order, planned_on, work, nothing, commit_id)
         self._require_source(order)
-        commit = publish(self._manifest, self._clock, publication)
+        commit = None
+        if work.is_history or is_stated:
+            commit = publish(self._manifest, self._clock, publication)
+        else:
+            record_batch(self._manifest, self._clock, publication)
         self._require_name(planned_on)
         return commit
 
@@ -754,7 +763,7 @@ def _conditions(order: Order) -> Iterator[Expectation]:
     if order.expect_head is not None and order.expect_rows_from is not None:
         yield HeadIs(order.expect_head, order.expect_rows_from)
     if order.stream is not None:
-        yield StreamAt(order.stream.batch.stream, order.stream.after)
+        yield StreamAt.before(order.stream)
 
 
 def _expectations(planned_on: Snapshot, keys: Iterable[TableKey]) -> Iterator[Expectation]:

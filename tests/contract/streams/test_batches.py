@@ -1,7 +1,9 @@
 """Batches of a stream on one graph: what other writers, branches and cleanups make of them."""
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
+from shutil import copytree
 from threading import Barrier, Thread
 
 import pyarrow as pa
@@ -9,6 +11,7 @@ import pytest
 
 import omnigraph
 from omnigraph.choices import Mode
+from omnigraph.clock import SystemClock
 from omnigraph.errors import (
     AlreadyExistsError,
     BranchNotFoundError,
@@ -22,8 +25,11 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
+from omnigraph.limits import LEASE_SECONDS
 from omnigraph.load.results import LoadResult
 from omnigraph.load.routes import ByColumn, ByEnvelope
+from omnigraph.manifest import rows
+from omnigraph.model.streams import StreamRecord
 from omnigraph.streams.batches import StreamSettings
 from tests.support.clocks import LaterClock
 from tests.support.crashes import as_other_machine
@@ -102,6 +108,134 @@ def test_a_batch_without_rows_makes_no_commit_unless_it_is_the_first(graph: Grap
     assert batches_in(graph) == [("people", 0), ("people", 2)]
 
 
+def test_a_batch_without_rows_is_recorded_and_leaves_the_rest_as_it_is(graph: Graph) -> None:
+    first = write_people(graph, 0, "ada")
+    assert first is not None
+    before = graph.baseline()
+    write_people(graph, 1)
+    [record] = graph.streams.list()
+    assert (record.batch, record.commit_id) == (batch_of(1), first.commit_id)
+    assert graph.baseline() == before
+    assert write_people(omnigraph.open(graph.uri), 1) is None
+    # Whoever plans on the commit that the branch is at is not disturbed.
+    graph.load({"City": [{"name": "rome"}]}, expect_head=before)
+    assert write_people(omnigraph.open(graph.uri), 1) is None
+    write_people(graph, 2, "bob")
+    assert names_in(graph) == {"ada": 1, "bob": 1}
+
+
+def test_a_batch_without_rows_whose_record_took_long_is_looked_up_again(graph: Graph) -> None:
+    class SlowClock(SystemClock):
+        ahead = timedelta()
+
+        def now(self) -> datetime:
+            return super().now() + self.ahead
+
+    def sleep() -> None:
+        SlowClock.ahead += timedelta(seconds=LEASE_SECONDS + 1)
+
+    write_people(graph, 0, "ada")
+    slow = omnigraph.open(graph.uri, clock=SlowClock())
+    version = graph.snapshot().manifest_version
+    with arm(Failpoint.APPLY_AFTER_COMMIT, sleep):
+        assert write_people(slow, 1) is not None
+    assert graph.snapshot().manifest_version == version + 1
+    assert [record.batch for record in graph.streams.list()] == [batch_of(1)]
+
+
+def test_a_batch_without_rows_is_known_after_a_cleanup(graph: Graph) -> None:
+    for number, names in enumerate([["ada"], [], ["bob"], [], []]):
+        write_people(graph, number, *names)
+    later = omnigraph.open(graph.uri, clock=LaterClock(7200))
+    assert later.cleanup(keep_commits=1).commits
+    assert later.check(history=True).is_sound
+    assert write_people(later, 4) is None
+    write_people(later, 5, "cy")
+    assert names_in(later) == {"ada": 1, "bob": 1, "cy": 1}
+
+
+def test_branches_and_tags_start_at_a_batch_without_rows(graph: Graph) -> None:
+    write_people(graph, 0, "ada")
+    write_people(graph, 1)
+    draft = graph.branches.create("draft")
+    graph.tags.create("here")
+    write_people(graph, 2, "bob")
+    assert names_in(draft) == names_in(graph.at(commit="here")) == {"ada": 1}
+    draft.load({"Person": [{"name": "cy"}]})
+    graph.merge("draft")
+    assert names_in(graph) == {"ada": 1, "bob": 1, "cy": 1}
+
+
+def copy_of(graph: Graph, path: Path) -> Graph:
+    """A copy of the graph as it is, as a backup is one."""
+    copytree(graph.uri, path)
+    return omnigraph.open(path)
+
+
+def test_a_stream_does_not_go_on_in_a_copy_that_lacks_batches(graph: Graph, tmp_path: Path) -> None:
+    write_people(graph, 0, "ada")
+    restored = copy_of(graph, tmp_path / "copy.omni")
+    for number in range(1, 6):
+        write_people(graph, number, f"person {number}")
+    with pytest.raises(StreamError, match="batches 1 to 5 are missing") as refusal:
+        write_people(restored, 6, "zoe")
+    assert refusal.value.code == ErrorCode.STREAM_GAP
+    assert names_in(restored) == {"ada": 1}
+    # Also where what is missing had no rows: nobody can tell.
+    assert refusal_code(restored, 2) == ErrorCode.STREAM_GAP
+    write_people(restored, 6, "zoe", adopts=True)
+    assert names_in(restored) == {"ada": 1, "zoe": 1}
+    assert refusal_code(graph, 7) == ErrorCode.STREAM_GAP
+
+
+def test_a_stream_that_ran_on_another_branch_does_not_go_on_where_it_was(graph: Graph) -> None:
+    write_people(graph, 0, "ada")
+    graph.branches.create("draft")
+    for number, name in ((1, "bob"), (2, "cy")):
+        writer_of(graph, "draft", adopts=True).write(batch_of(number), people(name))
+    assert refusal_code(graph, 3) == ErrorCode.STREAM_GAP
+
+
+@pytest.fixture
+def old_graph(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Graph:
+    """A graph with the first batch of a stream, as releases wrote it that did not record others."""
+    encode = rows._stream_row
+
+    def encode_as_before(record: StreamRecord) -> rows.Row:
+        row = encode(record)
+        facts = json.loads(row["metadata"])
+        del facts["gapless"]
+        return {**row, "metadata": json.dumps(facts)}
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr(rows, "_stream_row", encode_as_before)
+        write_people(graph, 0, "ada")
+    return omnigraph.open(graph.uri)
+
+
+def test_a_stream_of_an_earlier_release_goes_on_once_over_batches_without_rows(
+    old_graph: Graph,
+) -> None:
+    graph = old_graph
+    assert [record.is_gapless for record in graph.streams.list()] == [False]
+    # Others write, and do not make of it what it is not.
+    graph.load({"City": [{"name": "rome"}]})
+    write_people(graph, 4, "bob")
+    assert [record.is_gapless for record in graph.streams.list()] == [True]
+    assert refusal_code(graph, 6) == ErrorCode.STREAM_GAP
+    write_people(graph, 5, "cy")
+    assert names_in(graph) == {"ada": 1, "bob": 1, "cy": 1}
+
+
+def test_a_batch_without_rows_takes_over_the_record_of_an_earlier_release(
+    old_graph: Graph,
+) -> None:
+    write_people(old_graph, 3)
+    [record] = old_graph.streams.list()
+    assert (record.batch.number, record.is_gapless) == (3, True)
+    assert refusal_code(old_graph, 5) == ErrorCode.STREAM_GAP
+
+
 def test_two_streams_do_not_meet(graph: Graph) -> None:
     for number, name in enumerate(["ada", "bob"]):
         write_people(graph, number, name)
@@ -112,13 +246,14 @@ def test_two_streams_do_not_meet(graph: Graph) -> None:
     assert [record.batch.number for record in graph.streams.list()] == [1, 1]
 
 
-@pytest.mark.parametrize("mode", [Mode.APPEND, Mode.MERGE])
-def test_of_two_drivers_of_one_checkpoint_one_writes_each_batch(
-    graph: Graph, mode: Mode, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_people(graph, 0, "ada")
-    # Both have looked the batch up before either writes it, and no queue of this process orders
-    # them: only the protocol does.
+def write_by_two(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, *names: str, **settings: object
+) -> list[LoadResult]:
+    """Let two drivers of one checkpoint write its second batch at once: what they did.
+
+    Both have looked the batch up before either writes it, and no queue of this process orders them:
+    only the protocol does.
+    """
     both = Barrier(2)
     passed: list[None] = []
 
@@ -130,7 +265,7 @@ def test_of_two_drivers_of_one_checkpoint_one_writes_each_batch(
     results: list[LoadResult | None] = []
 
     def drive() -> None:
-        results.append(write_people(omnigraph.open(graph.uri), 1, "bob", mode=mode))
+        results.append(write_people(omnigraph.open(graph.uri), 1, *names, **settings))
 
     drivers = [Thread(target=drive) for _ in range(2)]
     with as_other_machine(monkeypatch), arm(Failpoint.STREAM_AFTER_LOOKUP, meet):
@@ -138,9 +273,27 @@ def test_of_two_drivers_of_one_checkpoint_one_writes_each_batch(
             driver.start()
         for driver in drivers:
             driver.join(60)
-    assert sorted(result is None for result in results) == [False, True]
+    assert len(results) == 2
+    return [result for result in results if result is not None]
+
+
+@pytest.mark.parametrize("mode", [Mode.APPEND, Mode.MERGE])
+def test_of_two_drivers_of_one_checkpoint_one_writes_each_batch(
+    graph: Graph, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_people(graph, 0, "ada")
+    assert len(write_by_two(graph, monkeypatch, "bob", mode=mode)) == 1
     assert names_in(graph) == {"ada": 1, "bob": 1}
     assert batches_in(graph) == [("people", 0), ("people", 1)]
+
+
+def test_of_two_drivers_of_one_checkpoint_one_records_a_batch_without_rows(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_people(graph, 0, "ada")
+    assert len(write_by_two(graph, monkeypatch)) == 1
+    assert batches_in(graph) == [("people", 0)]
+    assert [record.batch.number for record in graph.streams.list()] == [1]
 
 
 def test_the_slower_of_two_drivers_is_stopped(graph: Graph) -> None:

@@ -13,6 +13,7 @@ from omnigraph.errors import RecoveryNeededError
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN, BranchName
+from omnigraph.model.streams import StreamBatch, StreamStep
 from omnigraph.model.tables import TableKey
 from omnigraph.recovery.intents import (
     ForkSource,
@@ -47,6 +48,12 @@ tables = st.builds(
     st.none() | versions,
     st.none() | st.builds(ForkSource, st.none() | ulids),
 )
+steps = st.builds(
+    StreamStep,
+    st.builds(StreamBatch, texts, texts, st.integers(0, 1 << 62), texts),
+    st.none() | commits,
+    st.none() | st.integers(0, 1 << 62),
+)
 intents = st.builds(
     Intent,
     operation_id=ulids.map(OperationId),
@@ -65,6 +72,7 @@ intents = st.builds(
     expect_head=st.none() | commits,
     resolves=st.none() | ulids.map(OperationId),
     owner=st.none() | st.builds(Owner, texts, st.integers(1, 1 << 22), versions),
+    stream=st.none() | steps,
 )
 
 INTENT = Intent(
@@ -82,6 +90,13 @@ INTENT = Intent(
 @given(intents)
 def test_what_is_written_is_read_again(intent):
     assert decode(encode(intent)) == intent
+
+
+def test_a_batch_that_an_earlier_release_began_is_read() -> None:
+    step = StreamStep(StreamBatch("people", "one", 1, "x"), CommitId(ID), 0)
+    record = json.loads(encode(replace(INTENT, stream=step)))
+    del record["stream"]["after_batch"]
+    assert decode(json.dumps(record).encode()).stream == replace(step, after_number=None)
 
 
 @given(intents, st.data())

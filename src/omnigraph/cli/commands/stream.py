@@ -23,7 +23,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The stream's name, as
 def list_streams(
     *, store: options.Store = None, branch: options.AtBranch = None, json: options.Json = False
 ) -> None:
-    """List the streams, each with its newest batch that made a commit."""
+    """List the streams, each with its newest batch and its newest commit."""
     handle = graphs.open_graph(store, read_only=True)
     streams = handle.streams.list(branch=branch)
     if json:
