@@ -191,6 +191,13 @@ def test_an_input_of_wrong_rows_only_is_told_as_that(
     assert head(untouched) == before
 
 
+def test_rejects_are_not_written_to_urls(here: Run, untouched: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", {"type": "City", "data": {"name": 7}})
+    refused = here("load", untouched, "--data", path, "--mode", "append", *QUARANTINED, "s3://x/y")
+    assert (refused.code, refused.out) == (Exit.INVALID, "")
+    assert "written to this machine, and s3:// is no path of it" in refused.err
+
+
 def test_standard_input_that_is_closed_is_told_as_that(
     here: Run, untouched: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,8 @@ from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
 
 Rows: TypeAlias = "Mapping[TableKey, pa.Table]"
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 _NAN: Final = object()
 """To an engine a NaN equals itself, and to Python it does not."""
@@ -230,16 +233,32 @@ def require_new(path: Path) -> None:
     """Refuse a path for rejected rows that exists already, unless it is an empty file.
 
     Raises:
-        InvalidParameterError: the path names no file.
+        InvalidParameterError: the path names no file of this machine.
         AlreadyExistsError: the path exists; it is unchanged.
     """
     if str(path) == STANDARD_OUTPUT:
         message = "rejected rows are written to a file, and - is none"
         raise InvalidParameterError(message, hint="name a file for them", name="rejects")
+    require_local(path)
     if os.path.lexists(path) and not (path.is_file() and not path.stat().st_size):
         message = f"{path} exists"
         hint = "choose another name for the rejected rows, or move it"
         raise AlreadyExistsError(message, hint=hint, path=str(path))
+
+
+def require_local(path: Path) -> Path:
+    """Return the path for rejected rows, if it is none of a URL.
+
+    A path has lost a slash of a URL: `s3://lake/rejects` is `s3:/lake/rejects`, a directory here.
+
+    Raises:
+        InvalidParameterError: it is that of a URL.
+    """
+    if (scheme := _SCHEME.match(str(path))) is None:
+        return path
+    message = f"rejected rows are written to this machine, and {scheme[1]}:// is no path of it"
+    hint = "name a local path, and copy what is written there"
+    raise InvalidParameterError(message, hint=hint, name="rejects")
 
 
 def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:

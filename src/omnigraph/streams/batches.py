@@ -20,6 +20,7 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import STREAM_ATTEMPTS_MAX, STREAM_BACKOFF_SECONDS_MAX
 from omnigraph.load.loads import LoadRequest, Loads
+from omnigraph.load.quarantine import RejectsFile, require_local
 from omnigraph.load.results import LoadResult
 from omnigraph.load.routes import ByColumn, ByEnvelope, Route, RoutedRows
 from omnigraph.load.sources import Source
@@ -39,8 +40,8 @@ class StreamSettings:
     Attributes:
         name: The name of the stream; that of its checkpoint unless the caller gave one.
         of: The type of its rows, or how each row says its own.
-        rejects: The directory for rows that break rules, a file for each batch; None where they
-            stop the stream.
+        rejects: The directory for rows that break rules, a file for each batch that has some; None
+            where they stop the stream.
         adopts: Whether a checkpoint may have done batches that the branch does not have.
     """
 
@@ -112,7 +113,7 @@ def _parse_route(type_name: str | None, router: str | None, envelope: str | None
 
 
 def _require_directory(given: str | PathLike[str]) -> Path:
-    path = Path(require_path(given, "rejects"))
+    path = require_local(Path(require_path(given, "rejects")))
     if path.exists() and not path.is_dir():
         message = f"{path} is a file, and the rejected rows of a stream are files in a directory"
         raise AlreadyExistsError(message, hint="name a directory", path=str(path))
@@ -165,10 +166,10 @@ class StreamWriter:
                 commit_id = standing.record.commit_id
                 _log.info("batch %s is there; the newest commit is %s", batch, commit_id)
                 return None
+            rejects = self._rejects_file(batch)
+            request = self._request(rows, engine, rejects)
             try:
-                result = self.loads.run(
-                    replace(self.order, stream=standing.step), self._request(batch, rows, engine)
-                )
+                result = self.loads.run(replace(self.order, stream=standing.step), request)
             except (ConflictError, OutcomeUnknownError):
                 # What was lost is looked up again; a batch that landed is found then.
                 attempt += 1
@@ -177,28 +178,39 @@ class StreamWriter:
                 back_off(self.clock, attempt, seconds_max=STREAM_BACKOFF_SECONDS_MAX)
             else:
                 hit(Failpoint.STREAM_AFTER_BATCH)
+                if rejects is not None and not result.rejected:
+                    rejects.delete()
                 return result
 
-    def _request(self, batch: StreamBatch, rows: object, engine: EngineName | None) -> LoadRequest:
+    def _request(
+        self, rows: object, engine: EngineName | None, rejects: RejectsFile | None
+    ) -> LoadRequest:
         settings = self.settings
         return LoadRequest(
             settings.source(rows),
             mode=settings.mode,
-            on_error=OnError.FAIL if settings.rejects is None else OnError.QUARANTINE,
-            rejects=None if settings.rejects is None else _rejects_file(settings.rejects, batch),
+            on_error=OnError.FAIL if rejects is None else OnError.QUARANTINE,
+            rejects=rejects,
             ignore_unknown=settings.ignore_unknown,
             engine=engine,
             embed=settings.embed,
         )
 
 
-def _rejects_file(directory: Path, batch: StreamBatch) -> Path:
-    """The file for the rejected rows of a batch; what an interrupted run of it left is deleted."""
-    path = directory / f"{batch.checkpoint}-{batch.number:09}.jsonl"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-    except OSError as cause:
-        message = f"the rejected rows cannot be written to {directory}: {cause.strerror}"
-        raise StorageError(message, hint="give another directory; nothing was loaded") from cause
-    return path
+    def _rejects_file(self, batch: StreamBatch) -> RejectsFile | None:
+        """A file for the rejected rows of one attempt at a batch; None where they stop the stream.
+
+        Others may attempt the same batch at the same time: each has a file of its own, and the
+        commit names that of the one that landed.
+        """
+        directory = self.settings.rejects
+        if directory is None:
+            return None
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as cause:
+            message = f"the rejected rows cannot be written to {directory}: {cause.strerror}"
+            hint = "give another directory; nothing was loaded"
+            raise StorageError(message, hint=hint) from cause
+        name = f"{batch.checkpoint}-{batch.number:09}-{self.clock.ulid()}.jsonl"
+        return RejectsFile(directory / name)

@@ -258,6 +258,9 @@ def test_rejects_never_take_the_place_of_another_file(people, engine):
         people.load(path, on_error="quarantine", rejects=path, engine=engine)
     with pytest.raises(InvalidParameterError, match="and - is none"):
         people.load(path, on_error="quarantine", rejects="-", engine=engine)
+    for url in ("s3://lake/rejects.jsonl", Path("hdfs://lake/rejects.jsonl")):
+        with pytest.raises(InvalidParameterError, match=r"written to this machine, and \w+://"):
+            people.load(path, on_error="quarantine", rejects=url, engine=engine)
     assert Path(path).read_bytes() == before
     assert people.ids("City") == {"Oslo"}
 

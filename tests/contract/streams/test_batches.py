@@ -1,6 +1,7 @@
 """Batches of a stream on one graph: what other writers, branches and cleanups make of them."""
 
 import json
+import re
 from datetime import datetime, timedelta
 from pathlib import Path
 from shutil import copytree
@@ -23,7 +24,7 @@ from omnigraph.errors import (
     StreamError,
     TypeNotFoundError,
 )
-from omnigraph.failpoints import Failpoint, arm
+from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.graph import Graph
 from omnigraph.limits import LEASE_SECONDS
 from omnigraph.load.results import LoadResult
@@ -377,21 +378,61 @@ def test_rows_that_break_rules_are_kept_and_the_others_written(
         write_people(graph, 1, "ada", "bob", rejects=tmp_path / "rejects")
     assert names_in(graph) == {"ada": 1, "bob": 1}
     [file] = (tmp_path / "rejects").iterdir()
-    assert file.name == "one-000000001.jsonl"
-    [reject] = map(json.loads, file.read_text().splitlines())
-    assert reject["row"]["data"]["name"] == "ada"
-    assert "1 row rejected, see one-000000001.jsonl" in str(graph.commits.list()[0].message)
+    assert re.fullmatch(r"one-000000001-[0-9A-Z]{26}\.jsonl", file.name)
+    assert rejected_names(file) == ["ada"]
+    assert f"1 row rejected, see {file.name}" in str(graph.commits.list()[0].message)
 
 
-def test_the_rejects_of_an_interrupted_batch_are_written_again(
+def rejected_names(file: Path) -> list[str]:
+    rejects = map(json.loads, file.read_text().splitlines())
+    return [reject["row"]["data"]["name"] for reject in rejects]
+
+
+def named_rejects(graph: Graph, directory: Path) -> Path:
+    """The file of rejected rows that the newest commit names."""
+    message = str(graph.commits.list()[0].message)
+    return directory / message.rpartition("see ")[2]
+
+
+def test_of_two_drivers_of_one_checkpoint_one_keeps_the_rows_that_it_rejects(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_people(graph, 0, "ada")
+    assert len(write_by_two(graph, monkeypatch, "ada", "bob", rejects=tmp_path / "rejects")) == 1
+    assert names_in(graph) == {"ada": 1, "bob": 1}
+    named = named_rejects(graph, tmp_path / "rejects")
+    assert rejected_names(named) == ["ada"]
+    assert list(named.parent.iterdir()) == [named]
+
+
+def test_the_rejects_of_an_interrupted_batch_stay_beside_those_that_a_commit_names(
     graph: Graph, tmp_path: Path
 ) -> None:
     write_people(graph, 0, "ada")
-    (tmp_path / "rejects").mkdir()
-    left = tmp_path / "rejects" / "one-000000001.jsonl"
-    left.write_text("half a line")
-    write_people(graph, 1, "ada", "bob", rejects=tmp_path / "rejects")
-    assert json.loads(left.read_text())["row"]["data"]["name"] == "ada"
+    with arm(Failpoint.CLAIM_AFTER_PUT), pytest.raises(SimulatedCrash):
+        write_people(graph, 1, "ada", "bob", rejects=tmp_path / "rejects")
+    [left] = (tmp_path / "rejects").iterdir()
+    write_people(omnigraph.open(graph.uri), 1, "ada", "bob", rejects=tmp_path / "rejects")
+    named = named_rejects(graph, tmp_path / "rejects")
+    assert rejected_names(named) == rejected_names(left) == ["ada"]
+    assert named != left
+
+
+def test_a_batch_without_rejects_leaves_no_file(graph: Graph, tmp_path: Path) -> None:
+    write_people(graph, 0, "ada", rejects=tmp_path / "rejects")
+    assert not list((tmp_path / "rejects").iterdir())
+
+
+def test_a_batch_whose_rows_are_all_rejected_makes_a_commit_that_says_so(
+    graph: Graph, tmp_path: Path
+) -> None:
+    write_people(graph, 0, "ada")
+    for _ in range(2):
+        write_people(omnigraph.open(graph.uri), 1, "ada", rejects=tmp_path / "rejects")
+    assert names_in(graph) == {"ada": 1}
+    assert batches_in(graph) == [("people", 0), ("people", 1)]
+    assert rejected_names(named_rejects(graph, tmp_path / "rejects")) == ["ada"]
+    write_people(graph, 2, "bob")
 
 
 def test_a_stream_follows_the_schema(graph: Graph) -> None:
@@ -447,7 +488,7 @@ def test_rows_that_a_column_routes_nowhere_are_violations(graph: Graph, tmp_path
     ]
     writer_of(graph, of=ByColumn("kind"), rejects=tmp_path).write(batch_of(0), strange)
     assert names_in(graph) == {"ada": 1}
-    lines = (tmp_path / "one-000000000.jsonl").read_text().splitlines()
+    lines = named_rejects(graph, tmp_path).read_text().splitlines()
     assert [json.loads(each)["row"]["name"] for each in lines] == ["bob", "cy", "rome"]
     assert [json.loads(each)["row"]["kind"] for each in lines] == ["Persn", None, "City"]
 
@@ -525,6 +566,8 @@ def parse(**changes: object) -> StreamSettings:
         {"mode": "upsert"},
         {"on_error": "quarantine"},
         {"rejects": "rejects"},
+        {"on_error": "quarantine", "rejects": "s3://lake/rejects"},
+        {"on_error": "quarantine", "rejects": Path("abfss://lake@store/rejects")},
         {"router": "kind"},
         {"type_name": None},
         {"embed": "never"},
