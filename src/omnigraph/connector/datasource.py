@@ -116,7 +116,7 @@ class OmnigraphSource(DataSource):
     def streamWriter(
         self,
         schema: StructType,
-        overwrite: bool,  # noqa: FBT001, ARG002  # a stream of Spark's mode complete
+        overwrite: bool,  # noqa: FBT001  # a stream of Spark's mode complete
     ) -> DataSourceStreamWriter:
         """A writer that loads each micro-batch in one commit, exactly once."""
         from omnigraph.streams.options import require_stream_sources
@@ -124,7 +124,7 @@ class OmnigraphSource(DataSource):
         require_stream_sources()
         from omnigraph.streams.sink import open_sink
 
-        return open_sink(self.options, schema)
+        return open_sink(self.options, schema, overwrites=overwrite)
 
 
 def _attempt_pin(options: MutableMapping[str, str]) -> Pinned | OmnigraphError:

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from omnigraph.clock import SystemClock
 from omnigraph.connector.writer import PartitionRows, open_loads, open_stored, store_partition
 from omnigraph.engine.spark.types import arrow_schema
+from omnigraph.errors import InvalidParameterError
 from omnigraph.load.spark.scratch import Scratch
 from omnigraph.manifest.reader import Manifest
 from omnigraph.storage.store import Store
@@ -87,14 +88,27 @@ class StreamSink(DataSourceStreamArrowWriter):
         return StreamWriter(manifest, loads, clock, options.order, options.settings)
 
 
-def open_sink(options: Mapping[str, str], columns: StructType) -> StreamSink:
+def open_sink(
+    options: Mapping[str, str], columns: StructType, *, overwrites: bool = False
+) -> StreamSink:
     """A sink that loads the micro-batches of a stream.
 
+    Args:
+        overwrites: Whether each batch is to replace the one before, as in Spark's mode complete.
+
     Raises:
-        InvalidParameterError: the options do not say where to, or contradict each other.
+        InvalidParameterError: the options do not say where to, or contradict each other; or batches
+            would replace each other.
         NotFoundError: there is no such graph, branch or type.
         NotAllowedError: the policy does not allow to load on the branch.
     """
+    if overwrites:
+        message = "the output mode complete gives all rows with every batch, and a batch adds rows"
+        hint = (
+            'use the output mode append; or graph.ingest with mode="merge", which writes the rows '
+            "that an aggregation updates"
+        )
+        raise InvalidParameterError(message, hint=hint, name="outputMode")
     parsed = parse_sink(options)
     root = Store.open(parsed.graph).root
     return StreamSink(SinkTask(parsed, columns, Scratch(root, SystemClock().ulid())))

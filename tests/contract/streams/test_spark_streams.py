@@ -4,12 +4,13 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession, functions
 
 import omnigraph
 from omnigraph.engine.spark.failures import translate_errors
@@ -27,7 +28,10 @@ from omnigraph.recovery.scratch import find_scratch
 from tests.support.clocks import LaterClock
 from tests.support.streams import batches_in, names_in
 
-pytest.importorskip("pyspark.sql.streaming.datasource", reason="needs Spark 4.2")
+needs_stream_sources = pytest.mark.skipif(
+    find_spec("pyspark.sql.streaming.datasource") is None, reason="needs Spark 4.2"
+)
+"""Of tests of `format("omnigraph")`; `graph.ingest` works with every Spark."""
 
 SCHEMA = """
 node Person { name: String @key  age: I32? }
@@ -129,6 +133,7 @@ def drain(query: Any) -> None:
         query.awaitTermination()
 
 
+@needs_stream_sources
 def test_a_sink_routes_rows_and_writes_them_exactly_once(
     graph: Graph, inbox: Inbox, tmp_path: Path
 ) -> None:
@@ -144,6 +149,21 @@ def test_a_sink_routes_rows_and_writes_them_exactly_once(
     assert names_in(graph) == Counter(["Ada", "Bob"])
     assert [pin.row_count for pin in graph.snapshot().pins.values()] == [2, 1]
     assert not find_scratch(graph._store.objects)
+
+
+@needs_stream_sources
+def test_a_sink_refuses_the_output_mode_complete(
+    graph: Graph, inbox: Inbox, tmp_path: Path
+) -> None:
+    inbox.put({"name": "Ada"})
+    counts = inbox.stream().groupBy("name").agg(functions.max("age").alias("age"))
+    sink = sink_of(counts, graph, tmp_path / "checkpoint").outputMode("complete")
+    with pytest.raises(StreamingQueryException, match="InvalidParameterError: the output mode") as (
+        refusal
+    ):
+        sink.start("Person").awaitTermination()
+    assert 'graph.ingest with mode="merge"' in str(refusal.value)
+    assert names_in(graph) == {}
 
 
 def test_streams_that_make_no_sense_are_refused(
@@ -162,6 +182,10 @@ def test_streams_that_make_no_sense_are_refused(
     counts = stream.groupBy("name").count()
     with pytest.raises(InvalidInputError, match="Spark refuses the stream"):
         graph.ingest(counts, type="Person", checkpoint=checkpoint)
+
+
+@needs_stream_sources
+def test_changes_that_make_no_sense_are_refused(graph: Graph, spark: SparkSession) -> None:
     with pytest.raises(AnalysisException, match="changes are read as a stream"):
         spark.read.format("omnigraph").options(graph=graph.uri, changes="true").load().count()
     with pytest.raises(AnalysisException, match="there is no option 'since'"):
@@ -207,6 +231,7 @@ def insert(graph: Graph, name: str) -> str:
 
 
 @pytest.mark.soak
+@needs_stream_sources
 def test_consumers_get_each_commit_once(graph: Graph, spark: SparkSession, tmp_path: Path) -> None:
     first = insert(graph, "Ada")
     all_types = Consumer(feed_of(spark, graph), tmp_path / "all")
@@ -253,6 +278,7 @@ def test_consumers_get_each_commit_once(graph: Graph, spark: SparkSession, tmp_p
 
 
 @pytest.mark.soak
+@needs_stream_sources
 def test_a_consumer_of_commits_that_are_gone_is_told(
     graph: Graph, spark: SparkSession, tmp_path: Path
 ) -> None:
