@@ -527,6 +527,25 @@ def test_an_envelope_that_is_none_is_a_violation(graph: Graph) -> None:
     assert [each.origin for each in refusal.value.report.violations] == ["rows:1", "rows:3"]
 
 
+def test_an_envelope_that_is_null_is_a_violation_that_says_so(
+    graph: Graph, tmp_path: Path
+) -> None:
+    # As the changes of a feed that delete rows.
+    lines = ['{"type": "Person", "data": {"name": "ada"}}', None]
+    rows = pa.table({"op": ["insert", "delete"], "after": pa.array(lines, pa.utf8())})
+    with pytest.raises(IntegrityError) as refusal:
+        writer_of(graph, of=ByEnvelope("after")).write(batch_of(0), rows)
+    [violation] = refusal.value.report.violations
+    assert violation.message == (
+        "after is null, and has no row (a deleted row has none: leave it out, as the option ops of "
+        "a feed does)"
+    )
+    assert violation.origin == "rows:2"
+    writer_of(graph, of=ByEnvelope("after"), rejects=tmp_path).write(batch_of(0), rows)
+    assert names_in(graph) == {"ada": 1}
+    assert json.loads(named_rejects(graph, tmp_path).read_text())["row"] == {"after": None}
+
+
 def test_a_stream_that_is_forgotten_is_unknown(graph: Graph) -> None:
     write_people(graph, 0, "ada")
     graph.streams.forget("people", actor="ann")

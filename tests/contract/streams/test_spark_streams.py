@@ -277,6 +277,31 @@ def test_consumers_get_each_commit_once(graph: Graph, spark: SparkSession, tmp_p
     assert [row.op for row in all_types.poll()] == ["update", "update"]
 
 
+@needs_stream_sources
+def test_a_graph_follows_the_inserts_and_updates_of_another(
+    graph: Graph, spark: SparkSession, tmp_path: Path
+) -> None:
+    replica = omnigraph.init(tmp_path / "replica.omni", SCHEMA)
+    first = graph.baseline()
+    people = [{"name": "Ada"}, {"name": "Bob"}]
+    graph.load({"Person": people, "Knows": [{"from": "Ada", "to": "Bob"}]})
+    graph.mutate('query q() { update Person set { age: 36 } where name = "Ada" }')
+    graph.mutate('query q() { delete Person where name = "Bob" }')
+    # A commit a batch: a row that several of them change would be twice in one.
+    changes = feed_of(spark, graph, after=first, ops="insert,update", maxCommits="1")
+    checkpoint = tmp_path / "checkpoint"
+    ingest = replica.ingest(
+        changes, envelope="after", mode="merge", checkpoint=checkpoint, available_now=True
+    )
+    assert ingest.wait()
+    assert names_in(replica) == Counter(["Ada", "Bob"])
+    assert replica.entity("Person", "Ada") == {"id": "Ada", "name": "Ada", "age": 36}
+    assert [pin.row_count for pin in replica.snapshot().pins.values()] == [2, 1]
+    # The deletion is a batch without rows: it is recorded, and makes no commit.
+    assert [number for _, number in batches_in(replica)] == [0, 1]
+    assert [record.batch.number for record in replica.streams.list()] == [2]
+
+
 @pytest.mark.soak
 @needs_stream_sources
 def test_a_consumer_of_commits_that_are_gone_is_told(

@@ -24,6 +24,9 @@ from omnigraph.schema.catalog import SchemaType
 _ROW = "row"
 """The name in place of the type of a row that has none."""
 
+_AFTER = "after"
+"""The column of a feed with rows as they are after a change (`streams.source`)."""
+
 
 def shape_routed(shaping: Shaping, route: Route, batch: pa.RecordBatch) -> ShapedBatch:
     """Shape rows of several types; a row of no type is a violation.
@@ -43,12 +46,32 @@ def shape_routed(shaping: Shaping, route: Route, batch: pa.RecordBatch) -> Shape
         case ByColumn():
             return _RowRouter(shaping, column, batch).shape()
         case ByEnvelope():
-            return _shape_envelopes(shaping, batch[POSITION], batch[column])
+            return _shape_envelopes(shaping, column, batch)
         case _:
             assert_never(route)
 
 
-def _shape_envelopes(shaping: Shaping, positions: pa.Array, values: pa.Array) -> ShapedBatch:
+def _shape_envelopes(shaping: Shaping, column: str, batch: pa.RecordBatch) -> ShapedBatch:
+    is_row = batch[column].is_valid()
+    if pc.all(is_row, min_count=0).as_py():
+        return _shape_texts(shaping, batch[POSITION], batch[column])
+    own = batch.filter(is_row)
+    shaped = _shape_texts(shaping, own[POSITION], own[column])
+    return _join([shaped, _refuse_nulls(shaping, column, batch.filter(pc.invert(is_row)))])
+
+
+def _refuse_nulls(shaping: Shaping, column: str, batch: pa.RecordBatch) -> ShapedBatch:
+    reason = f"{column} is null, and has no row"
+    if column == _AFTER:
+        reason += " (a deleted row has none: leave it out, as the option ops of a feed does)"
+    violation = Violation(Breach(Rule.TYPE, _ROW, (column,)), None, None, "", reason)
+    builder = BatchBuilder(shaping)
+    for position in batch[POSITION].to_pylist():
+        builder.refuse(position, {column: None}, violation)
+    return builder.build()
+
+
+def _shape_texts(shaping: Shaping, positions: pa.Array, values: pa.Array) -> ShapedBatch:
     text = _decode(values)
     # A document of several lines is no line of a file: only the exact parser reads it.
     is_exact = pc.any(pc.match_substring(pc.utf8_trim_whitespace(text), "\n"), min_count=0).as_py()
