@@ -196,7 +196,6 @@ class StreamWriter:
             embed=settings.embed,
         )
 
-
     def _rejects_file(self, batch: StreamBatch) -> RejectsFile | None:
         """A file for the rejected rows of one attempt at a batch; None where they stop the stream.
 

@@ -527,9 +527,7 @@ def test_an_envelope_that_is_none_is_a_violation(graph: Graph) -> None:
     assert [each.origin for each in refusal.value.report.violations] == ["rows:1", "rows:3"]
 
 
-def test_an_envelope_that_is_null_is_a_violation_that_says_so(
-    graph: Graph, tmp_path: Path
-) -> None:
+def test_an_envelope_that_is_null_is_a_violation_that_says_so(graph: Graph, tmp_path: Path) -> None:
     # As the changes of a feed that delete rows.
     lines = ['{"type": "Person", "data": {"name": "ada"}}', None]
     rows = pa.table({"op": ["insert", "delete"], "after": pa.array(lines, pa.utf8())})

@@ -277,6 +277,7 @@ def test_consumers_get_each_commit_once(graph: Graph, spark: SparkSession, tmp_p
     assert [row.op for row in all_types.poll()] == ["update", "update"]
 
 
+@pytest.mark.soak
 @needs_stream_sources
 def test_a_graph_follows_the_inserts_and_updates_of_another(
     graph: Graph, spark: SparkSession, tmp_path: Path

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from omnigraph.choices import TableKind
 from omnigraph.errors import CommitLetGoError, CommitNotFoundError, OmnigraphError
+from omnigraph.limits import CLEANUP_THREADS
 from omnigraph.maintenance.cleanup.ages import Ages
 from omnigraph.maintenance.cleanup.refs import RefPlan, plan_refs
 from omnigraph.maintenance.cleanup.results import OrphanedRef, Trouble
@@ -255,7 +257,8 @@ class _Planning:
     def _find_other_versions(self) -> dict[Place, CommitId | None]:
         """The versions of existing branches that made no commit, with the commit that each shows.
 
-        A branch starts with such a version, and migrations of the format make some.
+        A branch starts with such a version; migrations of the format make some, and each batch of a
+        stream that has no rows makes one.
         """
         inventory = self.inventories.get(MANIFEST)
         if inventory is None:
@@ -265,15 +268,20 @@ class _Planning:
             for commit in self.survey.commits.values()
             if commit.has_known_ref
         }
-        others: dict[Place, CommitId | None] = {}
+        others: list[Place] = []
         for ref in self.survey.living:
             record = self.survey.record.by_ref.get(ref)
-            for version in inventory.versions(ref):
-                if (ref, version) in made or (record is not None and record.find(version)):
-                    continue
-                opened = self.manifest.open_version(ref, version)
-                others[ref, version] = opened.contents.head
-        return others
+            others += [
+                (ref, version)
+                for version in inventory.versions(ref)
+                if (ref, version) not in made and (record is None or not record.find(version))
+            ]
+
+        def read_head(place: Place) -> CommitId | None:
+            return self.manifest.contents_at(*place).head
+
+        with ThreadPoolExecutor(CLEANUP_THREADS) as pool:
+            return dict(zip(others, pool.map(read_head, others), strict=True))
 
     def _owned_refs(self, location: str) -> Iterator[str | None]:
         """The refs of a table whose owner is known: main, an existing or a deleted branch.
