@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession, functions
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceStreamWriter,
@@ -125,3 +125,76 @@ def test_a_sink_is_made_anew_to_commit(spark: SparkSession, tmp_path: Path) -> N
     assert seen["batch"] == 0
     assert len(seen["tasks"]) == 1
     assert seen["tasks"] != [seen["own"]]
+
+
+class NumberWriter(DataSourceStreamWriter):
+    """Writes down the number of each batch, and how many rows it has."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def write(self, iterator: Iterator[Row]) -> Token:
+        return Token(str(len(list(iterator))))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        rows = sum(int(each.token) for each in messages if isinstance(each, Token))
+        with Path(self._path).open("a") as file:
+            file.write(f"{batchId} {rows}\n")
+
+
+class NumberSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "numbers"
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, ARG002
+        return NumberWriter(self.options["path"])
+
+
+@pytest.fixture
+def one_partition(spark: SparkSession) -> Iterator[None]:
+    """Each partition of a state takes its time."""
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "1")
+    yield
+    spark.conf.set(name, before or "1")
+
+
+@pytest.mark.usefixtures("one_partition")
+@pytest.mark.parametrize("way", ["function", pytest.param("sink", marks=pytest.mark.soak)])
+def test_every_batch_is_given_to_its_sink_also_one_without_data(
+    spark: SparkSession, tmp_path: Path, way: str
+) -> None:
+    spark.dataSource.register(NumberSource)
+    (tmp_path / "in").mkdir()
+    for minute in (0, 10):
+        file = tmp_path / "in" / f"{minute}.json"
+        file.write_text(f'{{"at": "2026-01-01T00:{minute:02}:00Z"}}')
+        # Spark reads the oldest file first.
+        os.utime(file, (minute, minute))
+    given = spark.readStream.schema("at timestamp").option("maxFilesPerTrigger", 1)
+    counts = (
+        given.json(str(tmp_path / "in"))
+        .withWatermark("at", "1 minute")
+        .groupBy(functions.window("at", "1 minute"))
+        .count()
+        .select("count")
+    )
+    path = tmp_path / "seen"
+
+    def take(frame: DataFrame, number: int) -> None:
+        with path.open("a") as file:
+            file.write(f"{number} {frame.count()}\n")
+
+    writer = counts.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer = writer.trigger(availableNow=True)
+    if way == "function":
+        writer.foreachBatch(take).start().awaitTermination()
+    else:
+        writer.format("numbers").start(str(path)).awaitTermination()
+    seen = [tuple(map(int, line.split())) for line in path.read_text().splitlines()]
+    planned = sorted(int(each.name) for each in (tmp_path / "checkpoint/offsets").glob("[0-9]*"))
+    assert [number for number, _ in seen] == planned == list(range(len(seen)))
+    # Two batches with a file each; then one for the window that ended, which has nothing to read.
+    assert [rows for _, rows in seen] == [0, 0, 1]
