@@ -30,11 +30,12 @@ from omnigraph.graph import Graph, Target
 from omnigraph.policy.files import PolicyFile
 from omnigraph.server.admission import Gate, GateLimits
 from omnigraph.server.identity import Identities
-from omnigraph.server.jobs import Job, JobFolder
+from omnigraph.server.jobs import Job, JobFolder, JobLimits
 from omnigraph.server.logins import LoginCodes
 from omnigraph.server.metrics import Metrics
 from omnigraph.server.preload import preload
 from omnigraph.server.settings import ServerSettings
+from omnigraph.server.state import StateLock
 from omnigraph.server.tokens import TokenFile
 from omnigraph.transaction.requests import RequestKey
 
@@ -55,9 +56,13 @@ class GraphService:
         self.identities = Identities(settings, self.clock)
         self.logins = LoginCodes(TokenFile(settings.token_file, self.clock), self.clock)
         self.metrics = Metrics()
-        settings.state.mkdir(parents=True, exist_ok=True)
+        self._state = StateLock(settings.state)
         self.scratch = settings.state / "scratch"
-        self.jobs = JobFolder(settings.state / "jobs", self.clock)
+        self.jobs = JobFolder(
+            settings.state / "jobs",
+            self.clock,
+            JobLimits(limits.jobs, limits.jobs_kept, limits.jobs_kept_days),
+        )
         self.reads = Gate(
             "read",
             GateLimits(limits.reads, limits.reads_per_actor, limits.waiting, limits.wait_seconds),
@@ -81,8 +86,17 @@ class GraphService:
         """Open every graph, which recovers interrupted writes; then settle interrupted jobs.
 
         Raises:
+            InvalidInputError: another server uses the state folder. Nothing was changed.
             OmnigraphError: a graph cannot be opened. Nothing is served.
         """
+        self._state.acquire()
+        try:
+            self._open()
+        except BaseException:
+            self._state.release()
+            raise
+
+    def _open(self) -> None:
         preload()
         self._graphs = {
             name: graphs.open(section.uri, read_only=section.read_only, clock=self.clock)
@@ -91,14 +105,11 @@ class GraphService:
         for handle in self._graphs.values():
             handle.keep_comparisons()
         _empty(self.scratch)
-        if count := self.jobs.settle_interrupted(self._landed):
+        if count := self.jobs.settle_interrupted(self._landed, graphs=self._graphs):
             _log.warning("%s jobs were interrupted", count)
 
     def _landed(self, job: Job) -> Mapping[str, Any] | None:
-        handle = self._graphs.get(job.graph)
-        if handle is None:
-            return None
-        return handle.requests.landed(job_key(job), job.actor)
+        return self._graphs[job.graph].requests.landed(job_key(job), job.actor)
 
     def graph(self, name: str, actor: str | None) -> Graph:
         """The handle through which an actor uses a graph.
@@ -211,7 +222,10 @@ class GraphService:
         waiter.start()
         waiter.join(seconds)
         if waiter.is_alive():
+            # They use the state folder until the process ends.
             _log.warning("writes still run after %s s: they are interrupted", seconds)
+            return
+        self._state.release()
 
     def _require_running(self) -> None:
         if self.is_stopping:

@@ -53,6 +53,9 @@ class LimitSection(_Section):
     load_bytes: int = Field(default=64 << 30, ge=1)
     direct_load_bytes: int = Field(default=8 << 20, ge=0)
     body_seconds: float = Field(default=300.0, gt=0)
+    jobs: int = Field(default=64, ge=1)
+    jobs_kept: int = Field(default=10_000, ge=1)
+    jobs_kept_days: float = Field(default=30.0, gt=0)
     expansion: int = Field(default=100, ge=1)
     query_timeout: Annotated[str | float, _check(require_timeout, "query_timeout")] = "60s"
     query_memory: Annotated[str | int, _check(require_memory, "query_memory")] = "2GiB"

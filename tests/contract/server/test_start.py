@@ -8,8 +8,9 @@ from functools import partial
 import pytest
 
 import omnigraph
-from omnigraph.errors import GraphNotFoundError
+from omnigraph.errors import GraphNotFoundError, InvalidInputError
 from omnigraph.failpoints import Failpoint, arm
+from omnigraph.server.jobs import JobState
 from omnigraph.server.serve import serve
 from tests.support.concurrency import at_once
 from tests.support.served import serving, settings_for
@@ -77,3 +78,34 @@ def test_a_server_beside_what_a_killed_one_left_carries_out_each_request_once(tm
         assert answers[0].json() == answers[1].json()
     rows = graph.query("query q() { match { $n: Note } return { $n.text } }").rows()
     assert sorted(row["n.text"] for row in rows) == ["first", "second", "third"]
+
+
+def test_two_servers_do_not_share_a_state_folder(tmp_path):
+    graph = omnigraph.init(tmp_path / "world", "node Person { name: String @key }")
+    settings = settings_for(tmp_path, {"world": graph.uri}, port=0)
+    with serving(settings) as first:
+        upload = first.service.scratch / "load-on-its-way.jsonl"
+        upload.write_text("x")
+        job = first.service.jobs.new("world", "ada", key=None, request={}, digest="0")
+        with pytest.raises(InvalidInputError, match="uses the state folder") as refused:
+            serve(settings, started=lambda _: None)
+        assert str(settings.state) in refused.value.message
+        assert "--state" in refused.value.hint
+        assert upload.read_text() == "x"
+        assert first.service.jobs.find(job.job_id).state is JobState.QUEUED
+    with serving(settings) as second:
+        assert second.service.jobs.find(job.job_id).state is JobState.INTERRUPTED
+
+
+def test_a_job_under_a_key_of_another_request_does_not_stop_the_next_start(tmp_path):
+    graph = omnigraph.init(tmp_path / "world", "node Person { name: String @key }")
+    settings = settings_for(tmp_path, {"world": graph.uri})
+    with serving(settings) as served, served.client() as client:
+        body = {"query": 'query q() { insert Person { name: "Ada" } }'}
+        done = client.post("/graphs/world/mutate", json=body, headers={"Idempotency-Key": "k"})
+        assert done.status_code == 200
+        # As if the server had stopped before the job began.
+        job = served.service.jobs.new("world", "ada", key="k", request={}, digest="0")
+    with serving(settings) as served, served.client() as client:
+        found = client.get(f"/graphs/world/jobs/{job.job_id}").json()
+        assert (found["state"], found["problem"]["code"]) == ("failed", "request_mismatch")

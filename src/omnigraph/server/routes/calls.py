@@ -38,7 +38,13 @@ from omnigraph.server.answers import stream_arrow
 from omnigraph.server.bodies import save_body
 from omnigraph.server.context import Call, GraphCall, budget_of, read_json, refuse_key
 from omnigraph.server.routes.documents import gives, gives_bytes, takes, takes_bytes
-from omnigraph.server.routes.loads import find_job, job_answer, require_same, run_job
+from omnigraph.server.routes.loads import (
+    job_answer,
+    open_job,
+    refuse_early,
+    run_job,
+    wants_async,
+)
 from omnigraph.server.service import job_key
 from omnigraph.server.wire import CallBody, JobAnswer
 from omnigraph.transaction.requests import RequestKey
@@ -73,6 +79,8 @@ async def load(request: Request, call: Call) -> Response:
     service = call.service
     limits = service.settings.limits
     _require_archive(request)
+    waits = wants_async(request)
+    refuse_early(call, wants_job=waits)
     folder = service.scratch / f"load-{service.clock.ulid()}"
     folder.mkdir(parents=True)
     try:
@@ -88,17 +96,14 @@ async def load(request: Request, call: Call) -> Response:
         archive.unlink()
         header = request.headers.get("idempotency-key")
         work = partial(_load, _handle(call, envelope), envelope, files, call.actor, folder)
-        waits = "respond-async" in request.headers.get("prefer", "").lower()
         if size <= limits.direct_load_bytes and not waits:
             key = None if header is None else RequestKey.parse(header, call.name, _LOAD, digest)
             body = await call.write(lambda: ResultBody(work(key, None, None)))
             return Response(b"".join(body.pieces()), media_type=MEDIA_TYPE)
-        if header is not None:
-            RequestKey.parse(header)
-            if (known := find_job(call, header)) is not None:
-                shutil.rmtree(folder, ignore_errors=True)
-                return job_answer(require_same(known, _LOAD, digest))
-        job = service.jobs.new(call.name, call.actor, key=header, request=_LOAD, digest=digest)
+        job, is_new = await open_job(call, header, _LOAD, digest)
+        if not is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+            return job_answer(call, job)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -108,7 +113,7 @@ async def load(request: Request, call: Call) -> Response:
         return work(job_key(job), rejects, progress).to_json()
 
     service.start_job(lambda: run_job(service, job, run))
-    return job_answer(job)
+    return job_answer(call, job)
 
 
 def _rejects_file(path: Path, name: object) -> RejectsFile | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -29,7 +31,7 @@ from omnigraph.server.context import (
     expected_head,
     page_of,
 )
-from omnigraph.server.jobs import Job, JobCancelled, JobState
+from omnigraph.server.jobs import Job, JobCancelled, JobEntry, JobState
 from omnigraph.server.problems import to_problem
 from omnigraph.server.routes.documents import gives, gives_bytes, takes_bytes
 from omnigraph.server.service import GraphService, cancelled_error, job_key
@@ -84,6 +86,8 @@ async def load(request: Request, call: Call, how: Annotated[LoadQuery, Depends()
     source = service.scratch / f"load-{service.clock.ulid()}{suffix}"
     options = {**asdict(how), "mode": str(how.mode), "on_error": str(how.on_error)}
     options |= {"engine": str(how.engine), "expect_head": expected_head(request, None)}
+    wants_job = how.on_error is OnError.QUARANTINE or wants_async(request)
+    refuse_early(call, wants_job=wants_job)
     try:
         size, digest = await save_body(
             request,
@@ -92,25 +96,21 @@ async def load(request: Request, call: Call, how: Annotated[LoadQuery, Depends()
             seconds_max=limits.body_seconds,
             expansion=limits.expansion,
         )
-        wants_job = "respond-async" in request.headers.get("prefer", "").lower()
-        wants_job |= how.on_error is OnError.QUARANTINE
         if size <= limits.direct_load_bytes and not wants_job:
             key = None if header is None else RequestKey.parse(header, call.name, options, digest)
             run = _loader(call, source, options, key)
             return await call.write(lambda: answer_write(run(None)))
-        if header is not None:
-            RequestKey.parse(header)
-            if (known := find_job(call, header)) is not None:
-                source.unlink()
-                return job_answer(require_same(known, options, digest))
-        job = service.jobs.new(call.name, call.actor, key=header, request=options, digest=digest)
+        job, is_new = await open_job(call, header, options, digest)
+        if not is_new:
+            source.unlink()
+            return job_answer(call, job)
     except BaseException:
         source.unlink(missing_ok=True)
         raise
     rejects = service.jobs.rejects(job.job_id) if how.on_error is OnError.QUARANTINE else None
     run = _loader(call, source, options, job_key(job), rejects)
     service.start_job(lambda: run_job(service, job, run))
-    return job_answer(job)
+    return job_answer(call, job)
 
 
 def _suffix_of(request: Request) -> str:
@@ -161,25 +161,38 @@ def _loader(
     return run
 
 
-def find_job(call: GraphCall, key: str) -> Job | None:
-    """The newest job of a key, unless it is to be repeated."""
-    for job in call.service.jobs.list(call.name):
-        if (job.key, job.actor) == (key, call.actor):
-            return None if job.state in (JobState.INTERRUPTED, JobState.FAILED) else job
-    return None
+def wants_async(request: Request) -> bool:
+    """Whether the client prefers a job, however small its load is."""
+    return "respond-async" in request.headers.get("prefer", "").lower()
 
 
-def require_same(job: Job, options: dict[str, Any], digest: str) -> Job:
-    """The job of a key, if it is for the same request.
+def refuse_early(call: GraphCall, *, wants_job: bool) -> None:
+    """Refuse a load that will be a job before its body is sent, where too many jobs wait.
 
     Raises:
-        InvalidInputError: the key was used for another one.
+        LimitExceededError: too many wait already.
     """
-    if (job.request, job.digest) != (options, digest):
-        message = f"the key {job.key!r} was used for another request"
-        hint = "use a new key for each request, and the same one to repeat it as it was"
-        raise InvalidInputError(message, hint=hint, code=ErrorCode.REQUEST_MISMATCH)
-    return job
+    headers = call.request.headers
+    declared = headers.get("content-length", "")
+    is_large = declared.isdigit() and int(declared) > call.service.settings.limits.direct_load_bytes
+    if wants_job or is_large:
+        call.service.jobs.require_room(call.name, call.actor, headers.get("idempotency-key"))
+
+
+async def open_job(
+    call: GraphCall, key: str | None, request: dict[str, Any], digest: str
+) -> tuple[Job, bool]:
+    """The job of a load, and whether it is new: a key that was used for it names the first one.
+
+    Raises:
+        InvalidInputError: the key was used for another request.
+        LimitExceededError: too many loads wait already.
+    """
+    if key is not None:
+        RequestKey.parse(key)
+    jobs = call.service.jobs
+    opening = partial(jobs.once, call.name, call.actor, key=key, request=request, digest=digest)
+    return await asyncio.to_thread(opening)
 
 
 def run_job(service: GraphService, job: Job, run: Load) -> None:
@@ -203,10 +216,15 @@ def run_job(service: GraphService, job: Job, run: Load) -> None:
     service.jobs.put(ended)
 
 
-def job_answer(job: Job) -> Response:
+def job_answer(call: GraphCall, job: Job) -> Response:
     """The answer to a request that became a job."""
     place = f"/graphs/{job.graph}/jobs/{job.job_id}"
-    return answer_json(job.to_json(), 202, Location=place)
+    return answer_json(_facts(call, job), 202, Location=place)
+
+
+def _facts(call: GraphCall, job: Job) -> Any:
+    """A job as its actor sees it: its problem does not say where the graph is stored."""
+    return json.loads(call.service.hide_places(json.dumps(job.to_json())))
 
 
 @router.get("/jobs", responses=gives(wire.JobsAnswer))
@@ -214,9 +232,10 @@ async def jobs(call: Call, limit: Limit = 100, cursor: Cursor = None) -> Respons
     """The jobs of a graph that the actor may see, newest first."""
 
     def run(_: Cancellation) -> Response:
-        every = {job.job_id: job for job in call.service.jobs.list(call.name) if _sees(call, job)}
-        names, following = page_of(sorted(every, reverse=True), limit, cursor, descending=True)
-        return answer_json({"jobs": [every[name].to_json() for name in names], "cursor": following})
+        seen = [job.job_id for job in call.service.jobs.list(call.name) if _sees(call, job)]
+        names, following = page_of(seen, limit, cursor, descending=True)
+        found = [_facts(call, call.service.jobs.find(name)) for name in names]
+        return answer_json({"jobs": found, "cursor": following})
 
     return await call.read(run)
 
@@ -224,7 +243,7 @@ async def jobs(call: Call, limit: Limit = 100, cursor: Cursor = None) -> Respons
 @router.get("/jobs/{job_id}", responses=gives(wire.JobAnswer))
 async def job(call: Call, job_id: str) -> Response:
     """One job: its state, progress and result."""
-    return await call.read(lambda _: answer_json(_find(call, job_id).to_json()))
+    return await call.read(lambda _: answer_json(_facts(call, _find(call, job_id))))
 
 
 @router.get("/jobs/{job_id}/rejects", responses=gives_bytes(MediaType.NDJSON))
@@ -248,12 +267,12 @@ async def cancel_job(call: Call, job_id: str) -> Response:
 
     def run(_: Cancellation) -> Response:
         found = _find(call, job_id)
-        return answer_json(call.service.jobs.cancel(found.job_id).to_json())
+        return answer_json(_facts(call, call.service.jobs.cancel(found.job_id)))
 
     return await call.read(run)
 
 
-def _sees(call: GraphCall, job: Job) -> bool:
+def _sees(call: GraphCall, job: Job | JobEntry) -> bool:
     """Whether a job is of the graph, and is the actor's own, or the actor keeps the graph."""
     if job.graph != call.name:
         return False
