@@ -25,6 +25,8 @@ from omnigraph.server.context import (
     Limit,
     Name,
     Words,
+    actor_of,
+    call_of,
     from_cursor,
     to_cursor,
 )
@@ -247,14 +249,16 @@ async def changes(
 ) -> Response:
     """The commits after a cursor: at once, after a wait, or as server-sent events."""
 
-    def poll(cursor: str | None) -> dict[str, Any]:
-        batch = call.graph.changes(
+    def poll(graph: Graph, cursor: str | None) -> dict[str, Any]:
+        batch = graph.changes(
             after=cursor, branch=branch, limit=limit, kinds=kinds, types=types, ops=ops
         )
         return facts.batch_facts(batch, rows=rows)
 
     async def ask(cursor: str | None) -> dict[str, Any]:
-        return await call.read(lambda _: poll(cursor))
+        # While a client waits, its token may be revoked or expire, and the policy may change.
+        now = await call_of(request, call.name, await actor_of(request))
+        return await now.read(lambda _: poll(now.graph, cursor))
 
     async def events(cursor: str | None) -> AsyncIterator[bytes]:
         place, silence = cursor, 0.0
@@ -262,6 +266,8 @@ async def changes(
             try:
                 batch = await ask(place)
             except OmnigraphError as error:
+                if call.service.is_stopping:
+                    return
                 # The status was sent: what ends the stream is its last event.
                 problem = json.dumps(to_problem(error, request_id_of(request)))
                 yield f"event: problem\ndata: {call.service.hide_places(problem)}\n\n".encode()
