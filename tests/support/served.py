@@ -2,17 +2,16 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 
 from omnigraph.clock import SystemClock
-from omnigraph.server.serve import configure, listen
+from omnigraph.server.serve import GraphServer, listen
 from omnigraph.server.service import GraphService
 from omnigraph.server.settings import ServerSettings, read_settings
 from omnigraph.server.tokens import TokenFile
@@ -20,11 +19,12 @@ from omnigraph.server.tokens import TokenFile
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server that runs: its address, its service, and a token of the actor ada."""
+    """A server that runs: its address, its service, a token of the actor ada, and its end."""
 
     url: str
     service: GraphService
     token: str
+    stop: Callable[[], None]
 
     def tokens(self) -> TokenFile:
         """The tokens of the server."""
@@ -50,7 +50,7 @@ def serving(settings: ServerSettings) -> Iterator[Served]:
     service = GraphService(settings)
     service.open()
     listener = listen("127.0.0.1", 0)
-    server = uvicorn.Server(configure(service))
+    server = GraphServer(service)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     give_up = time.monotonic() + 30
@@ -58,10 +58,14 @@ def serving(settings: ServerSettings) -> Iterator[Served]:
         assert thread.is_alive(), "the server did not start"
         assert time.monotonic() < give_up, "the server did not start in time"
         time.sleep(0.01)
-    try:
-        yield Served(f"http://127.0.0.1:{listener.getsockname()[1]}", service, token)
-    finally:
+
+    def stop() -> None:
         server.should_exit = True
         thread.join(30)
-        listener.close()
         assert not thread.is_alive(), "the server did not stop"
+
+    try:
+        yield Served(f"http://127.0.0.1:{listener.getsockname()[1]}", service, token, stop)
+    finally:
+        stop()
+        listener.close()

@@ -6,9 +6,10 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx
 
@@ -72,6 +73,28 @@ class ServerProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             raise
+
+    def ask(self, method: str, route: str, **more: Any) -> httpx.Response:
+        """The answer to a request about the graph, by the actor ada."""
+        url = f"{self.url}/graphs/world/{route}"
+        return httpx.request(method, url, headers=self._headers(), timeout=60, **more)
+
+    def stream(self, route: str, headers: dict[str, str]) -> AbstractContextManager[httpx.Response]:
+        """The answer to a request about the graph, while it arrives."""
+        own = {**self._headers(), **headers}
+        return httpx.stream("GET", f"{self.url}/graphs/world/{route}", headers=own, timeout=60)
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+    def wait_until_running(self, kind: str) -> None:
+        """Wait until some request of a kind runs."""
+        give_up = time.monotonic() + 30
+        while time.monotonic() < give_up:
+            if f'omnigraph_running{{kind="{kind}"}} 1.0' in httpx.get(f"{self.url}/metrics").text:
+                return
+            time.sleep(0.01)
+        raise AssertionError(self.log())
 
     def resident_bytes(self) -> int:
         """The memory that it holds."""

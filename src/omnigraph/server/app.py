@@ -48,11 +48,12 @@ from omnigraph.server.routes import (
     statements,
 )
 from omnigraph.server.routes.documents import PROBLEMS, describe, name_operation
-from omnigraph.server.service import GraphService, upkeep
+from omnigraph.server.service import GraphService, until_sent, upkeep
 from omnigraph.server.tracing import RequestSpan, Tracing
 
 _log: Final = logging.getLogger("omnigraph.server")
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_PIECE_BYTES: Final = 64 << 10
 
 _ROUTERS: Final = (
     statements.router,
@@ -76,7 +77,8 @@ def make_app(service: GraphService) -> FastAPI:
     async def live(_: FastAPI) -> AsyncIterator[None]:
         async with upkeep(service):
             yield
-        service.stop(service.settings.stop_seconds)
+            service.begin_stop()
+        service.stop()
 
     app = FastAPI(
         title="Omnigraph",
@@ -85,6 +87,7 @@ def make_app(service: GraphService) -> FastAPI:
         lifespan=live,
         responses=PROBLEMS,
         generate_unique_id_function=name_operation,
+        redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
     )
@@ -171,19 +174,26 @@ class RequestLog:
                 sent = [*message["headers"], (b"x-request-id", own.encode())]
                 message = {**message, "headers": [*sent, *_missing_headers(sent)]}
                 self._count(scope, status, time.monotonic() - begun)
+            elif len(message.get("body", b"")) > _PIECE_BYTES and not message.get("more_body"):
+                # The last piece of an answer does not wait until those before it were received.
+                await send({**message, "more_body": True})
+                message = {"type": message["type"], "body": b""}
             await send(message)
 
         with self._tracing.request(scope["method"], headers) as span:
             try:
-                await self._app(scope, receive, send_with_id)
+                with until_sent(scope):
+                    await self._app(scope, receive, send_with_id)
             finally:
                 self._write(scope, own, status, time.monotonic() - begun)
                 _note(span, scope, own, status)
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "unknown")
-        self._service.metrics.requests.labels(route, scope["method"], str(status)).inc()
-        self._service.metrics.seconds.labels(route, scope["method"]).observe(seconds)
+        # A client may make methods up, and each label is kept for ever.
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._service.metrics.requests.labels(route, method, str(status)).inc()
+        self._service.metrics.seconds.labels(route, method).observe(seconds)
 
     def _write(self, scope: Scope, own: str, status: int, seconds: float) -> None:
         state = scope.get("state") or {}
@@ -217,6 +227,9 @@ def _note(span: RequestSpan, scope: Scope, own: str, status: int) -> None:
         enduser__id=(scope.get("state") or {}).get("actor"),
     )
 
+
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS"})
+"""Those of routes, and what browsers and probes try besides."""
 
 _SAFE_HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),

@@ -29,6 +29,12 @@ class Metrics:
             "omnigraph_waiting", "Requests that wait, by kind.", ("kind",), registry=self.registry
         )
 
+        self.unsent_bytes = Gauge(
+            "omnigraph_unsent_bytes",
+            "Bytes of answers that clients have not received.",
+            registry=self.registry,
+        )
+
     def text(self) -> bytes:
         """All counters in the format that Prometheus reads."""
         return generate_latest(self.registry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import os
 import socket
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import uvicorn
 from omnigraph.errors import InvalidInputError
 from omnigraph.policy.authority import ACTOR_VARIABLE, POLICY_VARIABLE
 from omnigraph.server.app import make_app
+from omnigraph.server.connections import bound_connections
 from omnigraph.server.identity import require_safe_address
 from omnigraph.server.opening import open_app
 from omnigraph.server.service import GraphService
@@ -22,6 +24,7 @@ from omnigraph.server.settings import ServerSettings
 
 _HEADER_BYTES_MAX: Final = 32 << 10
 _IDLE_SECONDS: Final = 30
+_SPARE_SECONDS: Final = 5
 
 
 def serve(
@@ -55,7 +58,24 @@ def serve(
         started(address)
         if open_for is not None:
             open_app(service, address, open_for)
-        _run(uvicorn.Server(configure(service)), listener)
+        _run(GraphServer(service), listener)
+    if not service.has_ended:
+        # Python would wait for the threads of writes that have no time left, however long they run.
+        logging.shutdown()
+        os._exit(0)
+
+
+class GraphServer(uvicorn.Server):
+    """uvicorn with the application of a service, which stops as soon as it is asked to."""
+
+    def __init__(self, service: GraphService) -> None:
+        super().__init__(configure(service))
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let requests end, within the time to stop."""
+        self._service.begin_stop()
+        await super().shutdown(sockets)
 
 
 def _run(server: uvicorn.Server, listener: socket.socket) -> None:
@@ -76,12 +96,15 @@ def configure(service: GraphService) -> uvicorn.Config:
     """How uvicorn runs the application of a service."""
     return uvicorn.Config(
         make_app(service),
+        http=bound_connections(service.settings),
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
         timeout_keep_alive=_IDLE_SECONDS,
-        timeout_graceful_shutdown=round(service.settings.stop_seconds),
+        # Requests are answered, and connections closed, before this is over.
+        timeout_graceful_shutdown=math.ceil(service.settings.stop_seconds) + _SPARE_SECONDS,
         lifespan="on",
     )
 

@@ -7,14 +7,17 @@ import json
 import logging
 import shutil
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Scope
 
 from omnigraph import graph as graphs
 from omnigraph.clock import Clock, SystemClock
@@ -24,11 +27,12 @@ from omnigraph.errors import (
     ErrorCode,
     GraphNotFoundError,
     OmnigraphError,
+    OutcomeUnknownError,
     StorageError,
 )
 from omnigraph.graph import Graph, Target
 from omnigraph.policy.files import PolicyFile
-from omnigraph.server.admission import Gate, GateLimits
+from omnigraph.server.admission import Gate, GateLimits, Outbox, Place
 from omnigraph.server.identity import Identities
 from omnigraph.server.jobs import Job, JobFolder, JobLimits
 from omnigraph.server.logins import LoginCodes
@@ -42,6 +46,9 @@ from omnigraph.transaction.requests import RequestKey
 _log: Final = logging.getLogger("omnigraph.server")
 _HANDLES_MAX: Final = 64
 """Actors of graphs with a policy whose handles are kept open."""
+_SMALL_BYTES: Final = 64 << 10
+"""Answers of this size are in the buffers of their connection, whose number is bounded."""
+_UNTIL_SENT: Final = "omnigraph.until_sent"
 
 T = TypeVar("T")
 
@@ -71,6 +78,7 @@ class GraphService:
             "write",
             GateLimits(limits.writes, limits.writes_per_actor, limits.waiting, limits.wait_seconds),
         )
+        self.outbox = Outbox(limits.unsent_bytes)
         self._graphs: Mapping[str, Graph] = {}
         self._policies = _read_policies(settings)
         self._readers = ThreadPoolExecutor(limits.reads, thread_name_prefix="read")
@@ -80,7 +88,9 @@ class GraphService:
         self._lock = threading.Lock()
         self._handle = lru_cache(maxsize=_HANDLES_MAX)(self._bind)
         self._handle_at = lru_cache(maxsize=_HANDLES_MAX)(_handle_at)
-        self.is_stopping = False
+        self._stops_at: float | None = None
+        self._overdue: asyncio.Future[None] | None = None
+        self.has_ended = False
 
     def open(self) -> None:
         """Open every graph, which recovers interrupted writes; then settle interrupted jobs.
@@ -154,6 +164,11 @@ class GraphService:
         return tuple(self._graphs)
 
     @property
+    def is_stopping(self) -> bool:
+        """Whether it takes no more work."""
+        return self._stops_at is not None
+
+    @property
     def is_ready(self) -> bool:
         """Whether it takes requests."""
         return bool(self._graphs) and not self.is_stopping
@@ -170,70 +185,128 @@ class GraphService:
             LimitExceededError: too many requests run and wait.
             CancelledError: it was cancelled.
         """
-        async with self.reads.enter(actor):
+        async with self.reads.enter(actor) as place:
             self._require_running()
             with self._cancellation() as cancellation:
                 loop = asyncio.get_running_loop()
                 reading = loop.run_in_executor(self._readers, work, cancellation)
                 if request is None:
-                    return await reading
+                    return await self._finish(reading, _stopping_error)
                 watch = loop.create_task(_cancel_when_left(request, cancellation))
                 try:
-                    return await reading
+                    result = await self._finish(reading, _stopping_error)
                 finally:
                     watch.cancel()
+            if isinstance(result, Response):
+                self._hold_until_sent(request, place, result)
+            return result
+
+    def _hold_until_sent(self, request: Request, place: Place, answer: Response) -> None:
+        """Count an answer until its client has received it: by its bytes, or by its place.
+
+        A client that reads slowly frees its place for others while its answer is small enough.
+        """
+        size = _size_of(answer)
+        if size is not None and size <= _SMALL_BYTES:
+            return
+        release = None if size is None else self.outbox.put(place.actor, size)
+        until_sent(request.scope).callback(release or place.keep())
 
     async def write(self, actor: str | None, work: Callable[[], T]) -> T:
         """Run a write in a thread, to its end: no client that leaves interrupts it.
 
         Raises:
             LimitExceededError: too many requests run and wait. Nothing was changed.
+            OutcomeUnknownError: the server stops, and the write takes longer than it may. The next
+                server completes it, or undoes it.
         """
         async with self.writes.enter(actor):
             self._require_running()
             running = asyncio.get_running_loop().run_in_executor(self._writers, work)
-            try:
-                return await asyncio.shield(running)
-            except asyncio.CancelledError:
-                # Its place is free when it has ended, and not before.
-                await asyncio.wait([running])
-                raise
+            return await self._finish(running, _interrupted_error)
+
+    async def _finish(self, running: asyncio.Future[T], error: Callable[[], OmnigraphError]) -> T:
+        """What work in a thread returns; the error if the server has no time left for it."""
+        ends: set[asyncio.Future[Any]] = {running, self._overdue_future()}
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            # Its place is free when it has ended, and not before.
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            raise
+        if running.done():
+            return running.result()
+        running.add_done_callback(_ignore_result)
+        raise error()
+
+    def _overdue_future(self) -> asyncio.Future[None]:
+        """Done when the time to stop is over."""
+        if self._overdue is None:
+            self._overdue = asyncio.get_running_loop().create_future()
+        return self._overdue
 
     def start_job(self, work: Callable[[], None]) -> None:
         """Run a job in a thread of its own kind: large loads must not keep small writes waiting."""
-        self._loaders.submit(work)
+        # The next server reports a job as interrupted that this one does not begin any more.
+        if not self.is_stopping:
+            self._loaders.submit(work)
 
-    def stop(self, seconds: float) -> None:
-        """Take no more work, cancel reads, and wait for writes that have begun.
+    def begin_stop(self) -> None:
+        """Take no more work, and cancel reads; writes that have begun have `stop_seconds` to end.
 
-        Args:
-            seconds: How long to wait. What runs longer is interrupted by the end of the process,
-                and recovered by the next one, as after a crash.
+        To be called on the event loop.
         """
-        self.is_stopping = True
+        if self.is_stopping:
+            return
+        seconds = self.settings.stop_seconds
+        self._stops_at = time.monotonic() + seconds
         with self._lock:
             running = tuple(self._cancellations)
         for cancellation in running:
             cancellation.cancel()
+        self._loaders.shutdown(wait=False, cancel_futures=True)
+        overdue = self._overdue_future()
+        asyncio.get_running_loop().call_later(seconds, _set_done, overdue)
+
+    def stop(self) -> None:
+        """Wait for writes that have begun, for what is left of the time to stop.
+
+        What runs longer is interrupted by the end of the process, and recovered by the next one, as
+        after a crash.
+        """
+        assert self._stops_at is not None, "it has begun to stop"
         pools = (self._writers, self._loaders, self._readers)
         for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
         waiter = threading.Thread(target=_join, args=(pools,), daemon=True)
         waiter.start()
-        waiter.join(seconds)
+        waiter.join(max(0.0, self._stops_at - time.monotonic()))
         if waiter.is_alive():
             # They use the state folder until the process ends.
+            seconds = self.settings.stop_seconds
             _log.warning("writes still run after %s s: they are interrupted", seconds)
             return
+        self.has_ended = True
         self._state.release()
 
     def _require_running(self) -> None:
         if self.is_stopping:
-            message = "the server stops"
-            raise StorageError(message, hint="try again, with the next one", retry_after=1)
+            raise _stopping_error()
 
     def _cancellation(self) -> _CancellationScope:
         return _CancellationScope(self._cancellations, self._lock)
+
+
+def until_sent(scope: Scope) -> ExitStack:
+    """What is done when the answer to a request was sent, or its client has left."""
+    stack: ExitStack = scope.setdefault(_UNTIL_SENT, ExitStack())
+    return stack
+
+
+def _size_of(answer: Response) -> int | None:
+    """The bytes of an answer; None if that is not known before it is sent."""
+    declared = answer.headers.get("content-length", "")
+    return int(declared) if declared.isdigit() else None
 
 
 def _read_policies(settings: ServerSettings) -> Mapping[str, PolicyFile]:
@@ -247,6 +320,27 @@ def unknown_graph_error(name: str) -> GraphNotFoundError:
     """The error about a graph that is not served, or of which the actor may read nothing."""
     message = f"this server has no graph {name[:100]!r}"
     return GraphNotFoundError(message, hint="see /graphs for those it has")
+
+
+def _stopping_error() -> StorageError:
+    message = "the server stops"
+    return StorageError(message, hint="try again, with the next one", retry_after=1)
+
+
+def _interrupted_error() -> OutcomeUnknownError:
+    message = "the server stopped before the write had ended"
+    hint = "read before you repeat it; with its Idempotency-Key, it lands once"
+    return OutcomeUnknownError(message, hint=hint)
+
+
+def _set_done(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _ignore_result(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled():
+        future.exception()
 
 
 def _join(pools: Sequence[ThreadPoolExecutor]) -> None:
@@ -320,6 +414,8 @@ async def upkeep(service: GraphService) -> AsyncIterator[None]:
 async def _repeat(service: GraphService, seconds: float, work: Callable[[Graph], object]) -> None:
     while True:
         await asyncio.sleep(seconds)
+        if service.is_stopping:
+            return
         for name in service.graph_names:
             handle = service.own_graph(name)
             if handle.read_only:

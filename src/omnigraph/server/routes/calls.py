@@ -6,6 +6,7 @@ so errors are those of an embedded graph. Nothing here names a file of the serve
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
-from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
 from omnigraph.documents.archives import MEDIA_TYPE as ARCHIVE
@@ -45,7 +45,7 @@ from omnigraph.server.routes.loads import (
     run_job,
     wants_async,
 )
-from omnigraph.server.service import job_key
+from omnigraph.server.service import job_key, until_sent
 from omnigraph.server.wire import CallBody, JobAnswer
 from omnigraph.transaction.requests import RequestKey
 
@@ -175,21 +175,19 @@ async def export(request: Request, call: Call) -> Response:
     _require_fitting(Graph.export, {**arguments, "target": name})
     handle = _handle(call, envelope)
 
-    def run(_: Cancellation) -> Any:
+    def run(_: Cancellation) -> Response:
         folder.mkdir(parents=True)
-        return handle.export(folder / name, **arguments)
+        result = handle.export(folder / name, **arguments)
+        return StreamingResponse(pieces(result), media_type=MEDIA_TYPE)
 
-    def pieces() -> Iterator[bytes]:
+    def pieces(result: Any) -> Iterator[bytes]:
         yield document_line(result)
         yield from folder_pieces(folder / name if (folder / name).is_dir() else folder)
 
     remove = partial(shutil.rmtree, folder, ignore_errors=True)
-    try:
-        result = await call.read(run)
-    except BaseException:
-        remove()
-        raise
-    return StreamingResponse(pieces(), media_type=MEDIA_TYPE, background=BackgroundTask(remove))
+    loop = asyncio.get_running_loop()
+    until_sent(request.scope).callback(loop.run_in_executor, None, remove)
+    return await call.read(run)
 
 
 @router.post("/changed_rows", openapi_extra=takes(CallBody), responses=gives_bytes(MEDIA_TYPE))
@@ -204,14 +202,14 @@ async def changed_rows(request: Request, call: Call) -> Response:
         raise _unfitting_error(why=cause) from cause
     handle = _handle(call, envelope)
 
-    def run(_: Cancellation) -> Iterator[Piece]:
+    def run(_: Cancellation) -> Response:
         diff = handle.diff(
             wanted.before, wanted.after, types=wanted.type_name, ops=ops, engine="local"
         )
-        return chunk_pieces(find_changes(diff, wanted))
+        pieces: Iterator[Piece] = chunk_pieces(find_changes(diff, wanted))
+        return StreamingResponse(pieces, media_type=MEDIA_TYPE)
 
-    pieces = await call.read(run)
-    return StreamingResponse(pieces, media_type=MEDIA_TYPE)
+    return await call.read(run)
 
 
 @router.post("/{operation}", openapi_extra=takes(CallBody), responses=gives_bytes(MEDIA_TYPE))

@@ -22,6 +22,7 @@ from omnigraph.server.context import (
     AtPoint,
     Call,
     Cursor,
+    GraphCall,
     Limit,
     Name,
     Words,
@@ -266,11 +267,8 @@ async def changes(
             try:
                 batch = await ask(place)
             except OmnigraphError as error:
-                if call.service.is_stopping:
-                    return
-                # The status was sent: what ends the stream is its last event.
-                problem = json.dumps(to_problem(error, request_id_of(request)))
-                yield f"event: problem\ndata: {call.service.hide_places(problem)}\n\n".encode()
+                if last := _last_event(call, error):
+                    yield last
                 return
             if batch["commits"]:
                 silence = 0.0
@@ -297,3 +295,11 @@ async def changes(
         waited += _POLL_SECONDS
         batch = await ask(batch["cursor"])
     return answer_json(json.loads(to_json(plain_value(batch))))
+
+
+def _last_event(call: GraphCall, error: OmnigraphError) -> bytes:
+    """What ends a stream whose status was sent; nothing if it is only that the server stops."""
+    if call.service.is_stopping:
+        return b""
+    problem = json.dumps(to_problem(error, request_id_of(call.request)))
+    return f"event: problem\ndata: {call.service.hide_places(problem)}\n\n".encode()

@@ -42,6 +42,7 @@ async def metrics(request: Request) -> Response:
     for kind, gate in (("read", service.reads), ("write", service.writes)):
         service.metrics.running.labels(kind).set(gate.inside)
         service.metrics.waiting.labels(kind).set(gate.waiting)
+    service.metrics.unsent_bytes.set(service.outbox.unsent_bytes)
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
 
 

@@ -105,15 +105,18 @@ async def blob(
 ) -> Response:
     """The bytes of one property, or a range of them."""
 
-    def run(_: Cancellation) -> bytes:
+    def run(_: Cancellation) -> Response:
         row = call.graph.entity(type_name, entity_id, at=at)
         value = None if row is None else row.get(property_name)
         if not isinstance(value, bytes):
             message = f"{type_name} {entity_id[:200]!r} has no bytes in {property_name[:200]!r}"
             raise NotFoundError(message, hint="blobs are properties of the type Blob")
-        return value
+        return _answer_blob(request, value)
 
-    data = await call.read(run)
+    return await call.read(run)
+
+
+def _answer_blob(request: Request, data: bytes) -> Response:
     tag = f'"{sha256(data).hexdigest()}"'
     # Bytes of users are never shown as a page of this server.
     headers = {"ETag": tag, "Accept-Ranges": "bytes", "Content-Disposition": "attachment"}
