@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Protocol
@@ -85,28 +86,67 @@ async def body_pieces(request: Request, *, bytes_max: int, expansion: int) -> As
     if declared.isdigit() and int(declared) > bytes_max:
         raise _large_error(bytes_max)
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    received = sent = 0
-    decompressor = _decompressor(encoding)
+    expander = _Expander(_decompressor(encoding), bytes_max, expansion)
     try:
         async for raw in request.stream():
-            received += len(raw)
-            for piece in decompressor.expand(raw):
-                sent += len(piece)
-                if sent > bytes_max:
-                    raise _large_error(bytes_max)
-                if sent > _SMALL_BYTES and sent > expansion * received:
-                    message = f"the body expands more than {expansion} times"
-                    raise LimitExceededError(
-                        message, hint="send it uncompressed", code=ErrorCode.BODY_TOO_LARGE
-                    )
+            for piece in expander.expand(raw):
                 yield piece
-        decompressor.finish()
+        expander.finish()
     except (zlib.error, zstandard.ZstdError) as cause:
         message = f"the body is not {encoding}, as its header Content-Encoding says: {cause}"
         raise InvalidInputError(message, hint="leave the header out, or compress it") from cause
     except ClientDisconnect as cause:
         message = "the client left before its request was complete"
         raise CancelledError(message) from cause
+
+
+class _Expander:
+    """Decompresses pieces, as long as they are neither too many nor expand too much."""
+
+    def __init__(self, decompressor: _Decompressor, bytes_max: int, expansion: int) -> None:
+        self._decompressor = decompressor
+        self._bytes_max = bytes_max
+        self._expansion = expansion
+        self._received = self._sent = 0
+
+    def expand(self, raw: bytes) -> Iterator[bytes]:
+        self._received += len(raw)
+        for piece in self._decompressor.expand(raw):
+            self._sent += len(piece)
+            if self._sent > self._bytes_max:
+                raise _large_error(self._bytes_max)
+            require_expansion(self._sent, self._received, self._expansion)
+            yield piece
+
+    def finish(self) -> None:
+        self._decompressor.finish()
+
+
+def require_expansion(expanded: int, compressed: int, expansion: int) -> None:
+    """Refuse what expands far more than texts do.
+
+    Raises:
+        LimitExceededError: it is more than so many times as large as what was sent.
+    """
+    if expanded > _SMALL_BYTES and expanded > expansion * compressed:
+        message = f"the body expands more than {expansion} times"
+        hint = "send it uncompressed"
+        raise LimitExceededError(message, hint=hint, code=ErrorCode.BODY_TOO_LARGE)
+
+
+def require_whole_expansion(path: Path, encoding: str, *, bytes_max: int, expansion: int) -> None:
+    """Refuse a compressed file that is larger than allowed, or expands far more than texts do.
+
+    It is decompressed for that, to nowhere. What cannot be is left to whoever reads the file.
+
+    Raises:
+        LimitExceededError: it does.
+    """
+    expander = _Expander(_decompressor(encoding), bytes_max, expansion)
+    with path.open("rb") as file, suppress(zlib.error, zstandard.ZstdError):
+        while raw := file.read(_PIECE_BYTES):
+            for _ in expander.expand(raw):
+                pass
 
 
 def _decompressor(encoding: str) -> _Decompressor:

@@ -46,6 +46,7 @@ from omnigraph.server.routes.loads import (
     wants_async,
 )
 from omnigraph.server.service import job_key, until_sent
+from omnigraph.server.uploads import UploadLimits
 from omnigraph.server.wire import CallBody, JobAnswer
 from omnigraph.transaction.requests import RequestKey
 
@@ -95,7 +96,9 @@ async def load(request: Request, call: Call) -> Response:
         envelope, files = await call.write(partial(unpack_request, archive, folder))
         archive.unlink()
         header = request.headers.get("idempotency-key")
-        work = partial(_load, _handle(call, envelope), envelope, files, call.actor, folder)
+        allowed = UploadLimits(limits.load_bytes, limits.expansion)
+        handle = _handle(call, envelope)
+        work = partial(_load, handle, envelope, files, call.actor, folder, allowed)
         if size <= limits.direct_load_bytes and not waits:
             key = None if header is None else RequestKey.parse(header, call.name, _LOAD, digest)
             body = await call.write(lambda: ResultBody(work(key, None, None)))
@@ -139,6 +142,7 @@ def _load(
     files: list[Path],
     actor: str | None,
     folder: Path,
+    limits: UploadLimits,
     key: RequestKey | None,
     rejects: RejectsFile | None,
     progress: Progress | None,
@@ -147,6 +151,7 @@ def _load(
     try:
         with ExitStack() as stack:
             inputs: Inputs = receive_inputs(envelope.get("inputs"), files, stack)
+            limits.check(inputs)
             arguments = {
                 **_arguments(envelope),
                 "source": inputs,

@@ -18,6 +18,7 @@ from omnigraph.choices import EngineRequest, Mode, OnError
 from omnigraph.engine.budget import Cancellation
 from omnigraph.errors import ErrorCode, InvalidInputError, NotFoundError, OmnigraphError
 from omnigraph.load.results import Progress
+from omnigraph.load.sources import Form
 from omnigraph.policy.actions import Action
 from omnigraph.server import wire
 from omnigraph.server.answers import MediaType, answer_json, answer_write
@@ -35,17 +36,19 @@ from omnigraph.server.jobs import Job, JobCancelled, JobEntry, JobState
 from omnigraph.server.problems import to_problem
 from omnigraph.server.routes.documents import gives, gives_bytes, takes_bytes
 from omnigraph.server.service import GraphService, cancelled_error, job_key
+from omnigraph.server.uploads import UploadLimits
 from omnigraph.transaction.requests import RequestKey
 
 _log: Final = logging.getLogger("omnigraph.server")
 
 router = APIRouter(prefix="/graphs/{graph}")
 
+_PARQUET: Final = "application/vnd.apache.parquet"
 _SUFFIXES: Final = {
     "application/x-ndjson": ".jsonl",
     "application/json": ".jsonl",
     "text/csv": ".csv",
-    "application/vnd.apache.parquet": ".parquet",
+    _PARQUET: ".parquet",
     "application/vnd.apache.arrow.file": ".arrow",
 }
 """The name of a loaded file by the media type of its body; the load reads it by its name."""
@@ -136,6 +139,10 @@ def _loader(
 
     def run(progress: Progress | None) -> dict[str, Any]:
         try:
+            limits = call.service.settings.limits
+            if source.suffix == _SUFFIXES[_PARQUET]:
+                allowed = UploadLimits(limits.load_bytes, limits.expansion)
+                allowed.check_columns(source, Form.PARQUET)
             given: Any = source if options["type"] is None else {options["type"]: source}
             result = call.graph.load(
                 given,

@@ -1,0 +1,75 @@
+"""Uploads: files that clients sent, and how much they may expand when they are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import orc
+
+from omnigraph.formats.compression import Compression
+from omnigraph.load.sources import FileInput, Form, Inputs, StreamInput
+from omnigraph.server.bodies import require_expansion, require_whole_expansion
+
+_MAGIC: Final = {b"\x1f\x8b": Compression.GZIP, b"\x28\xb5\x2f\xfd": Compression.ZSTD}
+
+
+@dataclass(frozen=True, slots=True)
+class UploadLimits:
+    """How large a file may be when it is decompressed, and how many times as large as it was."""
+
+    bytes_max: int
+    expansion: int
+
+    def check(self, inputs: Inputs) -> None:
+        """Refuse the inputs of a load if a small file of them stands for very much.
+
+        Raises:
+            LimitExceededError: one of them does.
+        """
+        for source in inputs.items:
+            match source:
+                case FileInput(path=str(path), compression=Compression() as compression):
+                    self._check_compressed(Path(path), compression)
+                case FileInput(path=str(path), form=Form.PARQUET | Form.ORC as form):
+                    self.check_columns(Path(path), form)
+                case StreamInput():
+                    self._check_stream(source)
+                case _:
+                    pass
+
+    def check_columns(self, path: Path, form: Form) -> None:
+        """Refuse a file of columns whose rows are very many for its size.
+
+        A value that is repeated takes no room, however often: so rows count as bytes.
+
+        Raises:
+            LimitExceededError: it has too many.
+        """
+        try:
+            expanded = _parquet_bytes(path) if form is Form.PARQUET else orc.ORCFile(path).nrows
+        except (pa.ArrowException, OSError):
+            # Whoever reads it says what is wrong with it.
+            return
+        require_expansion(expanded, path.stat().st_size, self.expansion)
+
+    def _check_compressed(self, path: Path, compression: Compression) -> None:
+        limits = {"bytes_max": self.bytes_max, "expansion": self.expansion}
+        require_whole_expansion(path, compression.value, **limits)
+
+    def _check_stream(self, source: StreamInput) -> None:
+        first = source.stream.read(4)
+        source.stream.seek(0)
+        for magic, compression in _MAGIC.items():
+            if first.startswith(magic):
+                self._check_compressed(Path(source.stream.name), compression)
+
+
+def _parquet_bytes(path: Path) -> int:
+    with pq.ParquetFile(path) as file:
+        described = file.metadata
+        groups = (described.row_group(number) for number in range(described.num_row_groups))
+        return int(described.num_rows + sum(group.total_byte_size for group in groups))
