@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from omnigraph.algorithms.results import Rounds
+from omnigraph.engine.budget import checkpoint
 
 NOTHING: Final = -1
 """Where there is no node, or no distance."""
@@ -69,6 +70,7 @@ def page_rank(
     shares = edges.counts / out[edges.sources]
     ranks = np.full(size, 1 / size)
     for count in range(1, rounds_max + 1):
+        checkpoint()
         received = np.bincount(edges.targets, ranks[edges.sources] * shares, size)
         spread = ranks[is_dangling].sum() / size
         before, ranks = ranks, (1 - damping) / size + damping * (received + spread)
@@ -82,6 +84,7 @@ def components(edges: EdgeArrays) -> np.ndarray:
     labels = np.arange(edges.size)
     sources, targets = edges.sources, edges.targets
     while True:
+        checkpoint()
         ours, theirs = labels[sources], labels[targets]
         is_open = ours != theirs
         if not is_open.any():
@@ -102,6 +105,7 @@ def propagate_labels(edges: EdgeArrays, *, rounds_max: int) -> tuple[np.ndarray,
     labels = np.arange(edges.size)
     ways = edges.without_loops().both_ways()
     for count in range(1, rounds_max + 1):
+        checkpoint()
         after = _most_frequent(ways, labels)
         if np.array_equal(after, labels):
             return labels, Rounds(count, converged=True)
@@ -143,6 +147,7 @@ def shortest_paths(
     offsets = np.searchsorted(edges.sources[order], np.arange(edges.size + 1))
     front, hops = np.unique(starts), 0
     while len(front) and (hops_max is None or hops < hops_max):
+        checkpoint()
         hops += 1
         lengths = offsets[front + 1] - offsets[front]
         reached = neighbours[_spread(offsets[front], lengths)]

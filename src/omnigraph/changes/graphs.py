@@ -15,6 +15,7 @@ from omnigraph.changes.diffs import GraphDiff
 from omnigraph.changes.lifts import Lift, LiftPair
 from omnigraph.changes.rows import Changes
 from omnigraph.choices import EngineName, Op, TableKind
+from omnigraph.engine.budget import checkpoint
 from omnigraph.engine.choose import Measure
 from omnigraph.engine.protocol import Data
 from omnigraph.errors import InvalidParameterError
@@ -186,10 +187,11 @@ def compare_graphs(
     """
     wanted = wanted or Filter()
     ops = frozenset(Op) if wanted.ops is None else frozenset(wanted.ops)
-    compared = [
-        comparer.compare(pair.type, pair.before, pair.after, after.data, pair.lifts)
-        for pair in moved_types(catalog, before, after, wanted)
-    ]
+    compared = []
+    for pair in moved_types(catalog, before, after, wanted):
+        checkpoint()
+        changes = comparer.compare(pair.type, pair.before, pair.after, after.data, pair.lifts)
+        compared.append(changes)
     tables = tuple(changes for changes in compared if changes.counts)
     old, new = before.snapshot.head.commit_id, after.snapshot.head.commit_id
     schema: tuple[SchemaStep, ...] = ()

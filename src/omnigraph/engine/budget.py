@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -70,6 +71,7 @@ class LimitSource(StrEnum):
 
     CALL = "given with the query"
     GRAPH = "set for the graph"
+    SERVER = "of the server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,33 @@ class Budget:
 
 UNLIMITED: Final = Budget()
 
+_request: Final[ContextVar[Budget]] = ContextVar("request", default=UNLIMITED)
+
+
+@contextmanager
+def spending(budget: Budget) -> Iterator[None]:
+    """Let all work of this thread during the block end early, as the budget says.
+
+    For a server, whose requests run methods that take no cancellation of their own.
+    """
+    token = _request.set(budget)
+    try:
+        yield
+    finally:
+        _request.reset(token)
+
+
+def checkpoint() -> None:
+    """Refuse to go on if the request that this thread works for was cancelled, or its time is up.
+
+    Work that takes long calls it between its pieces, where nothing is half done.
+
+    Raises:
+        CancelledError: it was cancelled.
+        LimitExceededError: the time is up.
+    """
+    _request.get().check()
+
 
 @dataclass(frozen=True, slots=True)
 class BudgetRequest:
@@ -207,7 +236,8 @@ class BudgetRequest:
             None if max_rows is None else require_max_rows(max_rows, "max_rows"),
         )
         names = frozenset(name for name, value in given.items() if value is not None)
-        return cls(limits, names, _require_cancellation(cancel), time.monotonic())
+        cancellation = _require_cancellation(cancel) or _request.get().cancellation
+        return cls(limits, names, cancellation, time.monotonic())
 
     @property
     def needs_defaults(self) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from omnigraph.engine.budget import checkpoint
 from omnigraph.engine.local.sort import sorted_batches
 from omnigraph.export.files import write_file, write_lines
 from omnigraph.export.folders import ExportFolder
@@ -54,6 +55,7 @@ def _sorted_rows(
     for batch in sorted_batches(
         table, table_schema(type_), by="id", spill_directory=spill_directory
     ):
+        checkpoint()
         yield batch
         done += batch.num_rows
         if plan.progress is not None:

@@ -82,15 +82,18 @@ class GraphCall:
     name: str
     actor: str | None
 
-    async def read(self, work: Callable[[Cancellation], T]) -> T:
+    async def read(self, work: Callable[[Cancellation], T], *, is_timed: bool = True) -> T:
         """Run a read in a thread; a client that leaves, and a server that stops, cancel it.
+
+        Args:
+            is_timed: Whether it may take as long as a query, and no longer.
 
         Raises:
             LimitExceededError: too many requests run and wait.
             CancelledError: it was cancelled.
         """
         try:
-            return await self.service.read(self.request, self.actor, work)
+            return await self.service.read(self.request, self.actor, work, is_timed=is_timed)
         except (NotFoundError, NotAllowedError) as refusal:
             await self._conceal(refusal)
             raise

@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -21,7 +21,7 @@ from starlette.types import Scope
 
 from omnigraph import graph as graphs
 from omnigraph.clock import Clock, SystemClock
-from omnigraph.engine.budget import Cancellation
+from omnigraph.engine.budget import Budget, Cancellation, Limit, LimitSource, spending
 from omnigraph.errors import (
     CancelledError,
     ErrorCode,
@@ -31,6 +31,8 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.graph import Graph, Target
+from omnigraph.model.durations import format_duration
+from omnigraph.model.query_limits import require_timeout
 from omnigraph.policy.files import PolicyFile
 from omnigraph.server.admission import Gate, GateLimits, Outbox, Place
 from omnigraph.server.identity import Identities
@@ -174,12 +176,18 @@ class GraphService:
         return bool(self._graphs) and not self.is_stopping
 
     async def read(
-        self, request: Request | None, actor: str | None, work: Callable[[Cancellation], T]
+        self,
+        request: Request | None,
+        actor: str | None,
+        work: Callable[[Cancellation], T],
+        *,
+        is_timed: bool = True,
     ) -> T:
         """Run a read in a thread; a client that leaves, and a server that stops, cancel it.
 
         Args:
             request: None if somebody else watches whether the client leaves.
+            is_timed: Whether it may take as long as a query, and no longer.
 
         Raises:
             LimitExceededError: too many requests run and wait.
@@ -189,17 +197,31 @@ class GraphService:
             self._require_running()
             with self._cancellation() as cancellation:
                 loop = asyncio.get_running_loop()
-                reading = loop.run_in_executor(self._readers, work, cancellation)
+                budget = self._budget(cancellation, is_timed=is_timed)
+                reading = loop.run_in_executor(
+                    self._readers, _spend, budget, partial(work, cancellation)
+                )
+                leave = cancellation.cancel
                 if request is None:
-                    return await self._finish(reading, _stopping_error)
+                    return await self._finish(reading, _stopping_error, leave)
                 watch = loop.create_task(_cancel_when_left(request, cancellation))
                 try:
-                    result = await self._finish(reading, _stopping_error)
+                    result = await self._finish(reading, _stopping_error, leave)
                 finally:
                     watch.cancel()
             if isinstance(result, Response):
                 self._hold_until_sent(request, place, result)
             return result
+
+    def _budget(self, cancellation: Cancellation, *, is_timed: bool) -> Budget:
+        """What a read may spend of time, whatever it does."""
+        timeout = self.settings.limits.query_timeout
+        allowed = require_timeout(timeout, "query_timeout") if is_timed else None
+        if allowed is None:
+            return Budget(cancellation=cancellation)
+        seconds = allowed.total_seconds()
+        limit = Limit(seconds, format_duration(allowed), LimitSource.SERVER)
+        return Budget(limit, cancellation=cancellation, ends_at=time.monotonic() + seconds)
 
     def _hold_until_sent(self, request: Request, place: Place, answer: Response) -> None:
         """Count an answer until its client has received it: by its bytes, or by its place.
@@ -225,12 +247,23 @@ class GraphService:
             running = asyncio.get_running_loop().run_in_executor(self._writers, work)
             return await self._finish(running, _interrupted_error)
 
-    async def _finish(self, running: asyncio.Future[T], error: Callable[[], OmnigraphError]) -> T:
-        """What work in a thread returns; the error if the server has no time left for it."""
+    async def _finish(
+        self,
+        running: asyncio.Future[T],
+        error: Callable[[], OmnigraphError],
+        leave: Callable[[], None] | None = None,
+    ) -> T:
+        """What work in a thread returns; the error if the server has no time left for it.
+
+        Args:
+            leave: Ends the work when nobody waits for it any more.
+        """
         ends: set[asyncio.Future[Any]] = {running, self._overdue_future()}
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
+            if leave is not None:
+                leave()
             # Its place is free when it has ended, and not before.
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             raise
@@ -320,6 +353,11 @@ def unknown_graph_error(name: str) -> GraphNotFoundError:
     """The error about a graph that is not served, or of which the actor may read nothing."""
     message = f"this server has no graph {name[:100]!r}"
     return GraphNotFoundError(message, hint="see /graphs for those it has")
+
+
+def _spend(budget: Budget, work: Callable[[], T]) -> T:
+    with spending(budget):
+        return work()
 
 
 def _stopping_error() -> StorageError:

@@ -19,6 +19,7 @@ from omnigraph.algorithms.spark.frames import (
     cut,
     without_loops,
 )
+from omnigraph.engine.budget import checkpoint
 
 _GROUP: Final = "group_node"
 _PARTS_MAX: Final = 8
@@ -58,6 +59,7 @@ def rank_frame(
     )
     try:
         for count in range(1, request.rounds_max + 1):
+            checkpoint()
             dangling = ranks.where("is_dangling").agg(sql.sum("rank")).head()
             assert dangling is not None, "an aggregate has a row"
             spread = (dangling[0] or 0.0) / max(1, node_count)
@@ -96,6 +98,7 @@ def find_components(edges: DataFrame) -> DataFrame:
     links = cut(without_loops(edges).select(SOURCE, TARGET).distinct())
     before = None
     while True:
+        checkpoint()
         links = cut(_hand_down(_hand_up(links)))
         hashed = sql.xxhash64(SOURCE, TARGET).cast("decimal(38,0)")
         row = links.agg(sql.count(sql.lit(1)), sql.sum(hashed)).head()
@@ -131,6 +134,7 @@ def label_frame(graph: GraphFrames, rounds_max: int) -> tuple[DataFrame, Rounds]
     labels = cut(graph.nodes.select(NODE, sql.col(NODE).alias(_GROUP)))
     try:
         for count in range(1, rounds_max + 1):
+            checkpoint()
             votes = (
                 ways.join(labels, ways[TARGET] == labels[NODE])
                 .groupBy(SOURCE, _GROUP)
@@ -157,6 +161,7 @@ def find_distances(
     front = cut(starts.select(NODE, zero, sql.col(NODE).alias(_GROUP)))
     reached, hops = front, 0
     while hops_max is None or hops < hops_max:
+        checkpoint()
         hops += 1
         distance = sql.lit(hops).cast("long").alias("distance")
         front = cut(

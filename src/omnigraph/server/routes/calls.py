@@ -34,6 +34,9 @@ from omnigraph.lang.source import Source
 from omnigraph.load.quarantine import RejectsFile
 from omnigraph.load.results import LoadResult, Progress
 from omnigraph.load.sources import Inputs
+from omnigraph.model.arguments import require_number
+from omnigraph.model.ids import CommitId
+from omnigraph.model.names import BranchName
 from omnigraph.server.answers import stream_arrow
 from omnigraph.server.bodies import save_body
 from omnigraph.server.context import Call, GraphCall, budget_of, read_json, refuse_key
@@ -54,6 +57,8 @@ router = APIRouter(prefix="/graphs/{graph}/calls")
 
 _ROWS_AT_ONCE_MAX: Final = 1_000
 _NAME_LETTERS_MAX: Final = 255
+_NAME_BYTES_MAX: Final = 200
+"""Of a file that is exported to: file systems allow 255, with what is put before and behind it."""
 _SPENDS: Final = {
     "query": ("timeout", "memory", "max_rows"),
     "mutate": ("timeout",),
@@ -174,7 +179,9 @@ async def export(request: Request, call: Call) -> Response:
     folder = service.scratch / f"export-{service.clock.ulid()}"
     arguments = _arguments(envelope)
     name = arguments.pop("target", None)
-    if not isinstance(name, str) or name in ("", "-", ".", "..") or "/" in name or "\0" in name:
+    if "progress" in arguments:
+        raise _unfitting_error(why="progress is the caller's own")
+    if not _is_file_name(name):
         message = f"{str(name)[:100]!r} is no name of a file"
         raise InvalidInputError(message, hint="send the last part of the target's name")
     _require_fitting(Graph.export, {**arguments, "target": name})
@@ -192,7 +199,13 @@ async def export(request: Request, call: Call) -> Response:
     remove = partial(shutil.rmtree, folder, ignore_errors=True)
     loop = asyncio.get_running_loop()
     until_sent(request.scope).callback(loop.run_in_executor, None, remove)
-    return await call.read(run)
+    return await call.read(run, is_timed=False)
+
+
+def _is_file_name(name: object) -> bool:
+    if not isinstance(name, str) or name in ("", "-", ".", "..") or "/" in name:
+        return False
+    return name.isprintable() and len(name.encode()) <= _NAME_BYTES_MAX
 
 
 @router.post("/changed_rows", openapi_extra=takes(CallBody), responses=gives_bytes(MEDIA_TYPE))
@@ -279,13 +292,30 @@ def _handle(call: GraphCall, envelope: Mapping[str, Any]) -> Graph:
         message = f"this request acts as {who}, and not as {str(named)[:100]!r}"
         hint = "the token says who acts: leave the actor out, or use another token"
         raise NotAllowedError(message, hint=hint, code=ErrorCode.FORBIDDEN)
-    target = from_document(envelope.get("target"), only=PLAIN)
-    if target is not None and not isinstance(target, Target):
-        raise _unfitting_error(why="target is none")
+    target = _target(envelope)
     read_only = envelope.get("read_only") is True
-    if target in (None, Target()) and not read_only:
+    if target == Target() and not read_only:
         return call.graph
-    return call.service.handle_at(call.graph, target or Target(), read_only=read_only)
+    return call.service.handle_at(call.graph, target, read_only=read_only)
+
+
+def _target(envelope: Mapping[str, Any]) -> Target:
+    """What a client's handle reads, with names and numbers that were checked.
+
+    Raises:
+        InvalidInputError: it is none, or has a name, an id or a number that cannot be one.
+    """
+    target = from_document(envelope.get("target"), only=PLAIN)
+    if target is None:
+        return Target()
+    if not isinstance(target, Target):
+        raise _unfitting_error(why="target is none")
+    commit, version = target.commit, target.version
+    return Target(
+        BranchName.parse(target.branch),
+        None if commit is None else CommitId.parse(commit),
+        None if version is None else require_number(version, "version"),
+    )
 
 
 def _arguments(envelope: Mapping[str, Any]) -> dict[str, Any]:

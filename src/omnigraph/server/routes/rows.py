@@ -168,7 +168,7 @@ async def export(call: Call, at: AtPoint, types: Words = None) -> Response:
         headers = {"Omnigraph-Commit": done.commit_id}
         return StreamingResponse(_pieces(file), media_type=MediaType.NDJSON, headers=headers)
 
-    return await call.read(run)
+    return await call.read(run, is_timed=False)
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
