@@ -27,6 +27,7 @@ from omnigraph.errors import (
     OmnigraphError,
 )
 from omnigraph.server.context import service_of
+from omnigraph.server.logs import write_fields
 from omnigraph.server.problems import (
     MEDIA_TYPE,
     request_id_of,
@@ -105,7 +106,8 @@ def make_app(service: GraphService) -> FastAPI:
 
 async def _answer_error(request: Request, error: OmnigraphError) -> Response:
     if status_of(error) >= 500:
-        _log.warning("request %s: %s", request_id_of(request), error)
+        described = {"request_id": request_id_of(request), "code": error.code.value}
+        write_fields(_log, logging.WARNING, {**described, "message": str(error)})
     headers = {}
     if (seconds := retry_after(error)) is not None:
         headers["Retry-After"] = str(seconds)
@@ -137,7 +139,8 @@ async def _answer_http(request: Request, error: HTTPException) -> Response:
 
 async def _answer_bug(request: Request, error: Exception) -> Response:
     # The log has the stack; the client gets no part of it.
-    _log.error("request %s failed", request_id_of(request), exc_info=error)
+    described = {"request_id": request_id_of(request), "message": "the request failed"}
+    write_fields(_log, logging.ERROR, described, exc_info=error)
     message = "the server failed: this is a bug"
     hint = f"report it with the log of request {request_id_of(request)}"
     return await _answer_error(request, InternalError(message, hint=hint))
@@ -206,7 +209,7 @@ class RequestLog:
             "actor": state.get("actor"),
             "client": (scope.get("client") or ("",))[0],
         }
-        _log.info("%s", json.dumps(line))
+        write_fields(_log, logging.INFO, line)
 
 
 def _missing_headers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

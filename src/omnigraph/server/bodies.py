@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -19,6 +20,7 @@ _GZIP_WINDOW: Final = 31
 _PIECE_BYTES: Final = 1 << 20
 _ZSTD_PIECE_BYTES: Final = 1 << 10
 """A block of four bytes can stand for 128 KiB, so that this is 32 MiB at most."""
+_BYTES_PER_SECOND_MIN: Final = 8 << 10
 _SMALL_BYTES: Final = 1 << 20
 """Expansion below this is no attack, however much it is."""
 
@@ -56,18 +58,22 @@ async def save_body(
     """Write the body, decompressed, to a file; its size, and the SHA-256 of it.
 
     Raises:
-        LimitExceededError: it is larger than allowed, or no piece came for long.
+        LimitExceededError: it is larger than allowed, no piece came for long, or all of them come
+            more slowly than a modem sends.
         InvalidInputError: it is not compressed as its header says.
     """
     digest, size = sha256(), 0
+    begun_at = time.monotonic()
     pieces = body_pieces(request, bytes_max=bytes_max, expansion=expansion).__aiter__()
     with target.open("wb") as file:
         while True:
             try:
                 # Large bodies may take long, as long as they keep coming.
-                piece = await asyncio.wait_for(anext(pieces, None), seconds_max)
+                ends_at = begun_at + seconds_max + size / _BYTES_PER_SECOND_MIN
+                seconds = min(seconds_max, ends_at - time.monotonic())
+                piece = await asyncio.wait_for(anext(pieces, None), seconds)
             except TimeoutError as cause:
-                raise _slow_error(seconds_max) from cause
+                raise _slow_error(time.monotonic() - begun_at) from cause
             if piece is None:
                 return size, digest.hexdigest()
             digest.update(piece)
@@ -216,5 +222,5 @@ def _large_error(bytes_max: int) -> LimitExceededError:
 
 
 def _slow_error(seconds: float) -> LimitExceededError:
-    message = f"the body did not arrive within {seconds:g} s"
+    message = f"the body did not arrive within {seconds:.3g} s"
     return LimitExceededError(message, hint="send it faster", code=ErrorCode.BODY_TOO_LARGE)

@@ -56,7 +56,7 @@ class Connection(H11Protocol):
     def on_response_complete(self) -> None:
         """Wait for the next request, of which some may be here already."""
         super().on_response_complete()
-        if self.conn.trailing_data[0]:
+        if self.conn.trailing_data[0] or self.conn.their_state is h11.SEND_BODY:
             self._await_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -73,12 +73,17 @@ class Connection(H11Protocol):
         self.loop.call_later(self.stop_seconds + _LAST_ANSWER_SECONDS, self.transport.abort)
 
     def _await_headers(self) -> None:
-        """Close the connection later, unless the headers of a request are complete by then."""
-        is_idle = self.conn.their_state is h11.IDLE
-        if is_idle and self._headers_timer is None:
+        """Close the connection later, unless the headers of a request are complete by then.
+
+        Also if the rest of a body does not come that was answered before it was whole.
+        """
+        state = self.conn.their_state
+        is_rest = state is h11.SEND_BODY and self.cycle.response_complete
+        waits = state is h11.IDLE or is_rest
+        if waits and self._headers_timer is None:
             seconds = self.limits.header_seconds
             self._headers_timer = self.loop.call_later(seconds, self.transport.close)
-        elif not is_idle and self._headers_timer is not None:
+        elif not waits and self._headers_timer is not None:
             self._headers_timer.cancel()
             self._headers_timer = None
 

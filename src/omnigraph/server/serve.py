@@ -18,6 +18,7 @@ from omnigraph.policy.authority import ACTOR_VARIABLE, POLICY_VARIABLE
 from omnigraph.server.app import make_app
 from omnigraph.server.connections import bound_connections
 from omnigraph.server.identity import require_safe_address
+from omnigraph.server.logs import JsonLines
 from omnigraph.server.opening import open_app
 from omnigraph.server.service import GraphService
 from omnigraph.server.settings import ServerSettings
@@ -110,9 +111,11 @@ def configure(service: GraphService) -> uvicorn.Config:
 
 
 def _log_to_standard_error() -> None:
-    """One line for each request, as JSON; warnings of all rooms beside them."""
-    log = logging.getLogger("omnigraph")
-    log.addHandler(logging.StreamHandler())
+    """One line of JSON for each request; warnings, of uvicorn too, are such lines beside them."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    for name in ("omnigraph", "uvicorn"):
+        logging.getLogger(name).addHandler(handler)
     logging.getLogger("omnigraph.server").setLevel(logging.INFO)
 
 

@@ -649,3 +649,4 @@ class RecoveryAnswer(BaseModel):
     interrupted: list[str]
     unreadable: list[str]
     recoveries: list[dict[str, Any]]
+    cursor: str | None

@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol, Self, TypeVar
 
 from omnigraph.clock import Clock
 from omnigraph.errors import (
+    BranchNotFoundError,
     ConflictError,
     ErrorCode,
     InvalidInputError,
@@ -35,7 +36,7 @@ from omnigraph.manifest.layout import REQUESTS
 from omnigraph.manifest.reader import Manifest
 from omnigraph.model.arguments import require_text
 from omnigraph.model.ids import CommitId
-from omnigraph.model.names import BranchName
+from omnigraph.model.names import MAIN, BranchName
 from omnigraph.transaction.protocol import Attempt, Order
 from omnigraph.transaction.work import TransactionResult
 
@@ -203,8 +204,17 @@ class Requests:
             return False
         if record.commit_id is None:
             return True
-        opened = self._manifest.open(record.branch)
-        return self._manifest.lookup(opened, record.branch, record.commit_id) is not None
+        try:
+            return self._has(record.branch, record.commit_id)
+        except BranchNotFoundError:
+            # It was merged and deleted, as branches are: what it had is in the history of main.
+            if record.branch.is_main or not self._has(MAIN, record.commit_id):
+                raise
+            return True
+
+    def _has(self, branch: BranchName, commit_id: CommitId) -> bool:
+        opened = self._manifest.open(branch)
+        return self._manifest.lookup(opened, branch, commit_id) is not None
 
     def _find(self, actor: str | None, key: RequestKey) -> _Record | None:
         path = key.path(actor)

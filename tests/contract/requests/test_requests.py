@@ -8,6 +8,7 @@ import pytest
 
 from omnigraph import graph as graphs
 from omnigraph.errors import (
+    BranchNotFoundError,
     ErrorCode,
     IntegrityError,
     InvalidInputError,
@@ -165,3 +166,25 @@ def test_a_load_with_a_key_happens_once(graph, tmp_path):
 
     assert again.commit_id == first.commit_id
     assert (again.changes, notes(graph)) == (first.changes, 1)
+
+
+@pytest.mark.parametrize("is_ahead", [False, True], ids=["fast-forward", "merged"])
+def test_a_repetition_has_the_first_result_after_its_branch_was_merged_and_deleted(
+    graph, *, is_ahead
+):
+    draft = graph.branches.create("draft")
+    first = draft.mutate(NOTE, key="k")
+    if is_ahead:
+        graph.mutate(PERSON)
+    graph.merge("draft", delete_branch=True)
+
+    assert graph.mutate(NOTE, branch="draft", key="k") == first
+    assert notes(graph) == 1
+
+
+def test_a_repetition_on_a_branch_that_was_deleted_with_its_commits_finds_no_branch(graph):
+    graph.branches.create("draft").mutate(NOTE, key="k")
+    graph.branches.delete("draft")
+
+    with pytest.raises(BranchNotFoundError):
+        graph.mutate(NOTE, branch="draft", key="k")

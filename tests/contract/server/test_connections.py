@@ -126,6 +126,19 @@ def test_headers_of_a_later_request_are_awaited_as_briefly(slow_server):
         assert received.count(b"HTTP/1.1 200 OK") == 1
 
 
+def test_the_rest_of_a_body_that_was_answered_is_awaited_as_briefly(slow_server):
+    with connect(slow_server) as slow:
+        slow.sendall(
+            b"POST /graphs/world/query HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{"
+        )
+        begun = time.monotonic()
+        received = b""
+        while piece := slow.recv(1 << 16):
+            received += piece
+        assert received.startswith(b"HTTP/1.1 401")
+        assert time.monotonic() - begun < 5
+
+
 def test_no_more_connections_than_allowed_are_served(slow_server):
     crowd = [connect(slow_server) for _ in range(LIMITS["connections"])]
     try:

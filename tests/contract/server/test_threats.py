@@ -3,6 +3,7 @@
 import gzip
 import json
 import logging
+import select
 import socket
 import time
 from typing import Any
@@ -46,18 +47,6 @@ def test_two_identities_in_one_request_are_refused(served):
     headers = [("Authorization", f"Bearer {served.token}"), ("Authorization", "Bearer other")]
     with httpx.Client(base_url=served.url) as client:
         problem(client.get("/graphs/world/branches", headers=headers), 400, "invalid_input")
-
-
-def test_a_revoked_token_ends_at_once(served):
-    from omnigraph.clock import SystemClock
-    from omnigraph.server.tokens import TokenFile
-
-    tokens = TokenFile(served.service.settings.token_file, SystemClock())
-    text, token = tokens.create("eve")
-    with served.client(text) as client:
-        assert client.get("/graphs/world/branches").status_code == 200
-        tokens.revoke(token.token_id)
-        problem(client.get("/graphs/world/branches"), 401, "unauthenticated")
 
 
 @pytest.mark.parametrize(
@@ -223,6 +212,28 @@ def test_a_slow_body_ends(tmp_path):
             )
             slow.sendall(head.encode() + b'{"query": "')
             assert b"413" in slow.recv(100)
+
+
+def test_a_load_that_trickles_ends(tmp_path):
+    import omnigraph
+    from tests.support.served import serving, settings_for
+
+    omnigraph.init(tmp_path / "world", "node Person { name: String @key }")
+    places = {"world": str(tmp_path / "world")}
+    settings = settings_for(tmp_path, places, limits={"body_seconds": 0.5})
+
+    head = "POST /graphs/world/load HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+    with serving(settings) as served:
+        host, port = served.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as slow:
+            slow.sendall(f"{head}Authorization: Bearer {served.token}\r\n\r\n".encode())
+            begun = time.monotonic()
+            # Each piece comes in time.
+            while not select.select([slow], [], [], 0.05)[0]:
+                slow.sendall(b"1\r\n\n\r\n")
+                assert time.monotonic() - begun < 5
+            assert b"413" in slow.recv(100)
+        assert not list(served.service.scratch.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,16 @@ from omnigraph import __version__
 from omnigraph.engine.budget import Cancellation
 from omnigraph.server import wire
 from omnigraph.server.answers import answer_json
-from omnigraph.server.context import Actor, Call, Limit, read_json, refuse_key, service_of
+from omnigraph.server.context import (
+    Actor,
+    Call,
+    Cursor,
+    Limit,
+    page_of,
+    read_json,
+    refuse_key,
+    service_of,
+)
 from omnigraph.server.origins import require_own_site
 from omnigraph.server.routes.documents import gives, gives_bytes, takes
 
@@ -87,19 +96,21 @@ async def graphs(request: Request, actor: Actor) -> Response:
 
 
 @router.get("/graphs/{graph}/recovery", responses=gives(wire.RecoveryAnswer))
-async def recovery(call: Call, limit: Limit = 100) -> Response:
-    """Writes that run or were interrupted, and what became of earlier ones."""
+async def recovery(call: Call, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Writes that run or were interrupted, and what became of earlier ones, newest first."""
 
     def run(_: Cancellation) -> Response:
         recoveries = call.graph.recoveries
         pending = recoveries.pending()
-        entries = recoveries.list()[::-1][:limit]
+        every = {str(entry.recovery_id): entry for entry in recoveries.list()}
+        page, following = page_of(sorted(every, reverse=True), limit, cursor, descending=True)
         return answer_json(
             {
                 "live": [str(intent.operation_id) for intent in pending.live],
                 "interrupted": [str(intent.operation_id) for intent in pending.interrupted],
                 "unreadable": [each.path for each in pending.unreadable],
-                "recoveries": [_plain_fields(entry) for entry in entries],
+                "recoveries": [_plain_fields(every[name]) for name in page],
+                "cursor": following,
             }
         )
 
