@@ -24,10 +24,10 @@ _FULL: Final = (
 def bound_connections(settings: ServerSettings) -> type[asyncio.Protocol]:
     """The protocol of connections with the limits of these settings."""
     limits = {"limits": settings.limits, "stop_seconds": settings.stop_seconds}
-    return type("BoundConnection", (Connection,), limits)
+    return type("BoundConnection", (ServerConnection,), limits)
 
 
-class Connection(H11Protocol):
+class ServerConnection(H11Protocol):
     """One connection, which is closed if it is one too many, or its client too slow."""
 
     limits: LimitSection

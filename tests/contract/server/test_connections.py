@@ -14,6 +14,7 @@ from tests.support.served import serving, settings_for
 
 ROWS = 200_000
 QUERY = {"query": "query q() { match { $p: Person } return { $p.name } }"}
+CONNECTIONS = 8
 LIMITS = {
     "reads": 1,
     "reads_per_actor": 1,
@@ -21,7 +22,7 @@ LIMITS = {
     "unsent_bytes": 1 << 20,
     "send_seconds": 1.5,
     "header_seconds": 0.5,
-    "connections": 8,
+    "connections": CONNECTIONS,
 }
 
 
@@ -140,7 +141,7 @@ def test_the_rest_of_a_body_that_was_answered_is_awaited_as_briefly(slow_server)
 
 
 def test_no_more_connections_than_allowed_are_served(slow_server):
-    crowd = [connect(slow_server) for _ in range(LIMITS["connections"])]
+    crowd = [connect(slow_server) for _ in range(CONNECTIONS)]
     try:
         time.sleep(0.1)
         with connect(slow_server) as one_more:
