@@ -64,6 +64,12 @@ def test_an_export_that_cannot_be_is_refused(client, arguments):
     assert answer.status_code == 400, answer.text
 
 
+def test_an_export_does_not_say_where_the_server_wrote_it(client, served):
+    answer = client.post("/graphs/world/calls/export", json={"arguments": {"target": "x.jsonl"}})
+    assert answer.status_code == 200
+    assert str(served.service.scratch).encode() not in answer.content
+
+
 @pytest.fixture(scope="module")
 def ring(tmp_path_factory):
     """A graph whose ranks take some seconds."""

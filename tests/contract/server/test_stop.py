@@ -22,7 +22,8 @@ def test_a_server_that_is_asked_to_stop_ends_what_it_has_begun(tmp_path):
         json.dumps({"type": "Person", "data": {"name": f"p{number}"}}) + "\n"
         for number in range(ROWS)
     )
-    answers, streamed = [], []
+    answers: list[int] = []
+    streamed: list[bytes] = []
     with ServerProcess(tmp_path / "world", tmp_path) as server:
         begun = threading.Event()
 

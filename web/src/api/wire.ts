@@ -442,6 +442,7 @@ export interface RecoveryAnswer {
   interrupted: string[];
   unreadable: string[];
   recoveries: Record<string, unknown>[];
+  cursor: string | null;
 }
 
 export type RootModel_Union_QueryAnswer__WriteAnswer__ = QueryAnswer | WriteAnswer;

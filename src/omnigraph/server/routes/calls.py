@@ -11,6 +11,7 @@ import inspect
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
@@ -190,7 +191,9 @@ async def export(request: Request, call: Call) -> Response:
     def run(_: Cancellation) -> Response:
         folder.mkdir(parents=True)
         result = handle.export(folder / name, **arguments)
-        return StreamingResponse(pieces(result), media_type=MEDIA_TYPE)
+        # The client knows where it writes to, and not where that is here.
+        shown = replace(result, target=name)
+        return StreamingResponse(pieces(shown), media_type=MEDIA_TYPE)
 
     def pieces(result: Any) -> Iterator[bytes]:
         yield document_line(result)
