@@ -304,8 +304,7 @@ class Graph:
 
         transactions = Transactions(self._manifest, self._clock, self._catalogs)
         transactions.after_commit = Folding(transactions, self._settings).after_commit
-        if self.authority.is_limited:
-            transactions.admit = self.authority.admit
+        self.authority.bind(transactions)
         return transactions
 
     @cached_property
@@ -532,7 +531,13 @@ class Graph:
         """The graph's stored queries."""
         from omnigraph.accessors.stored_queries import StoredQueries
 
-        return StoredQueries(self, self._store, lambda: self._queries, self._budget)
+        return StoredQueries(
+            self,
+            self._store,
+            lambda: self._queries,
+            self._budget,
+            lambda: self._manifest.current(MAIN),
+        )
 
     @property
     def streams(self) -> StreamList:

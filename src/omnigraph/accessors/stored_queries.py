@@ -81,11 +81,13 @@ class StoredQueries:
         store: Store,
         queries: Callable[[], Queries],
         budget: Callable[[BudgetRequest, Plan], Callable[[], Budget]],
+        main: Callable[[], Snapshot],
     ) -> None:
         self._graph = graph
         self._store = store
         self._queries = queries
         self._budget = budget
+        self._main = main
 
     def put(
         self,
@@ -105,7 +107,8 @@ class StoredQueries:
         Raises:
             DiagnosticsError: a query has errors, or does not fit the schema. Nothing was stored.
             AlreadyExistsError: the schema has a type StoredQuery of another form.
-            NotAllowedError: the handle cannot write, or the policy forbids it.
+            NotAllowedError: the handle cannot write, or the policy forbids it; on main, also if the
+                actor may not read what a query reads.
         """
         self._graph.require_writable()
         text = query_text(source)
@@ -221,8 +224,8 @@ class StoredQueries:
     ) -> QueryResult | MutationResult:
         """Run a stored query as it is at a commit.
 
-        Who may invoke it need not be allowed to read the types that it reads. What it writes has
-        to be allowed as if it were written out.
+        Who may invoke it need not be allowed to read the types that it reads, as long as main has
+        the same text now. What it writes has to be allowed as if it were written out.
 
         Args:
             memory: This and `max_rows` limit a query that reads, as those of `Graph.query` do.
@@ -259,6 +262,7 @@ class StoredQueries:
             )
         from omnigraph.manifest.removals import detect_removal
 
+        is_past = self._graph.target.is_past or (commit, version) != (None, None)
         request = BudgetRequest.parse(
             timeout=timeout, memory=memory, max_rows=max_rows, cancel=cancel
         )
@@ -270,9 +274,20 @@ class StoredQueries:
                 name=name,
                 engine=engine,
                 exact=False,
-                admit=partial(self._graph.authority.admit_invocation, snapshot, name),
+                admit=partial(
+                    self._graph.authority.admit_invocation,
+                    snapshot,
+                    name,
+                    is_of_main=lambda: self._is_of_main(snapshot, found, is_past=is_past),
+                ),
                 budget=partial(self._budget, request),
             )
+
+    def _is_of_main(self, snapshot: Snapshot, query: StoredQuery, *, is_past: bool) -> bool:
+        """Whether main stores the text of a query under its name now, whoever may read main."""
+        if snapshot.branch.is_main and not is_past:
+            return True
+        return self._text_at(self._main(), query.name) == query.text
 
     def _is_declared(self, snapshot: Snapshot) -> bool:
         return stores_queries(self._queries().catalog(snapshot.schema_digest))
@@ -289,16 +304,23 @@ class StoredQueries:
 
     def _find(self, snapshot: Snapshot, name: str) -> StoredQuery:
         wanted = require_text(name, "name")
-        rows = []
-        if self._is_declared(snapshot) and self._graph.authority.may_invoke(snapshot, wanted):
-            from omnigraph.storage import lookups
-
-            with self._table_at(snapshot) as table:
-                rows = lookups.find(table, "id", [wanted], columns=["text"]).to_pylist()
-        if not rows:
+        text = None
+        if self._graph.authority.may_invoke(snapshot, wanted):
+            text = self._text_at(snapshot, wanted)
+        if text is None:
             fault = f"branch {snapshot.branch} stores no query {wanted[:100]!r}"
             raise NotFoundError(fault, hint="see 'omnigraph queries list'")
-        return self._read(snapshot, wanted, rows[0]["text"])
+        return self._read(snapshot, wanted, text)
+
+    def _text_at(self, snapshot: Snapshot, name: str) -> str | None:
+        """The text of a query at a snapshot; None if that stores none of the name."""
+        if not self._is_declared(snapshot):
+            return None
+        from omnigraph.storage import lookups
+
+        with self._table_at(snapshot) as table:
+            rows = lookups.find(table, "id", [name], columns=["text"]).to_pylist()
+        return str(rows[0]["text"]) if rows else None
 
     def _read(self, snapshot: Snapshot, name: str, text: str) -> StoredQuery:
         from omnigraph.engine.queries import choose_query

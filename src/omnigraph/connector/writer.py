@@ -167,9 +167,7 @@ def open_loads(manifest: Manifest, clock: Clock, access: Access) -> Loads:
     """The loads of a process that has no graph handle."""
     objects = manifest.store.objects
     transactions = Transactions(manifest, clock, Catalogs(objects))
-    authority = access.authority(manifest.store.root.uri)
-    if authority.is_limited:
-        transactions.admit = authority.admit
+    access.authority(manifest.store.root.uri).bind(transactions)
     settings = StoredSettings(objects, clock)
 
     def begin_embedding(when: EmbedWhen) -> WriteEmbedding:

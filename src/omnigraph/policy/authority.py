@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from omnigraph.model.tables import TableKey
     from omnigraph.policy.policies import AccessPolicy
     from omnigraph.storage.tables import Table
-    from omnigraph.transaction.protocol import Order
+    from omnigraph.transaction.protocol import Order, Transactions
+    from omnigraph.transaction.view import View
 
 POLICY_VARIABLE: Final = "OMNIGRAPH_POLICY"
 ACTOR_VARIABLE: Final = "OMNIGRAPH_ACTOR"
@@ -161,7 +162,8 @@ class Authority:
         who = self.actor or "an actor without a name"
         return NotAllowedError(
             f"{who} may not {actions[0]} {resource}: {answers[0].why}",
-            hint=f"the policy is {self.policy.rules.name}: ask whoever keeps it",
+            # Not where it is: who is refused may be a client of a server.
+            hint=f"the policy is {Path(self.policy.rules.name).name}: ask whoever keeps it",
             code=ErrorCode.FORBIDDEN,
             action=str(actions[0]),
             actor=self.actor,
@@ -190,6 +192,31 @@ class Authority:
             approvals=order.approvals,
         )
 
+    def bind(self, transactions: Transactions) -> None:
+        """Let the policy decide about the writes of a handle, if there is a policy."""
+        if self.policy is not None:
+            transactions.admit = self.admit
+            transactions.admit_result = self.admit_result
+            transactions.conceal = self.conceal
+
+    def admit_result(
+        self, order: Order, types: Collection[str], before: View, after: View
+    ) -> None:
+        """Refuse a write that would let others read, through it, what its actor may not read.
+
+        Args:
+            types: The types that it changes.
+            before: What it was planned on, and `after` what it would make.
+
+        Raises:
+            NotAllowedError: it would. Nothing was written.
+        """
+        if order.actor is not None and order.actor.startswith(RESERVED_ACTOR_PREFIX):
+            return
+        from omnigraph.policy.stored_queries import admit_texts
+
+        admit_texts(self.acting_as(order.actor), order, types, before, after)
+
     def require_readable(self, snapshot: Snapshot, tables: Iterable[TableKey]) -> None:
         """Refuse to read rows of a type that the policy keeps from the actor.
 
@@ -208,15 +235,32 @@ class Authority:
         )
 
     def admit_invocation(
-        self, snapshot: Snapshot, query_name: str, tables: Iterable[TableKey]
+        self,
+        snapshot: Snapshot,
+        query_name: str,
+        tables: Iterable[TableKey],
+        *,
+        is_of_main: Callable[[], bool],
     ) -> None:
         """Refuse what a stored query reads, unless the actor may invoke it by its name.
 
+        Args:
+            is_of_main: Whether main has the same text under that name now. What others may have
+                written elsewhere, or what was replaced since, runs with the rights of the actor.
+
         Raises:
-            NotAllowedError: the actor may neither invoke it nor read one of the types.
+            NotAllowedError: the actor may neither invoke it so nor read one of the types.
         """
-        if not self.allows(Action.INVOKE, snapshot.branch, query_name=query_name):
+        try:
             self.require_readable(snapshot, tables)
+        except NotAllowedError as refusal:
+            if not self.allows(Action.INVOKE, snapshot.branch, query_name=query_name):
+                raise
+            if is_of_main():
+                return
+            note = f"the right to invoke {query_name} is for the text that main has, not for this one"
+            refusal.add_note(note)
+            raise
 
     def limit(self, snapshot: Snapshot, data: Data) -> Data:
         """The data of a snapshot, of which only tables that the actor may read can be opened."""

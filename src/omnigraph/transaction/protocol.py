@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 from omnigraph.clock import Clock, back_off, creation_time
+from omnigraph.engine.protocol import Data
 from omnigraph.errors import (
     BranchNotFoundError,
     ConflictError,
@@ -138,6 +139,14 @@ Admit: TypeAlias = "Callable[[Order, Collection[str]], None]"
 """Raises if the actor of a write may not make it. Called before the plan, and after it with the
 types that the write changes."""
 
+AdmitResult: TypeAlias = "Callable[[Order, Collection[str], View, View], None]"
+"""Raises if the actor of a write may not leave its result behind. Called after staging with the
+types that the write changes, the view that it was planned on, and the view that it would make."""
+
+Conceal: TypeAlias = "Callable[[str], AbstractContextManager[None]]"
+"""Makes a branch that the actor may not read look like one that does not exist, for a block that
+names it."""
+
 AfterCommit: TypeAlias = "Callable[[Order, Mapping[TableKey, Table]], tuple[FollowUpFailure, ...]]"
 """Called after each commit with the tables that it changed; returns what failed. The commit has
 landed, so it raises no error."""
@@ -163,10 +172,14 @@ class Transactions:
 
     Attributes:
         admit: Decides whether a write is allowed; None if every write is.
+        admit_result: Decides whether its result is; None if every result is.
+        conceal: Hides which branches there are; None if everybody may know.
         after_commit: Follows each commit that changed tables, unless its work is bulk.
     """
 
     admit: Admit | None = None
+    admit_result: AdmitResult | None = None
+    conceal: Conceal | None = None
     after_commit: AfterCommit | None = None
 
     def __init__(self, manifest: Manifest, clock: Clock, catalogs: Catalogs) -> None:
@@ -198,7 +211,8 @@ class Transactions:
         """
         if self.admit is not None:
             self.admit(order, ())
-        landed = self._run(order, plan)
+        with nullcontext() if self.conceal is None else self.conceal(order.branch):
+            landed = self._run(order, plan)
         if self.after_commit is None or not landed.tables or order.kind in MAINTENANCE_KINDS:
             return landed
         failures = self.after_commit(order, landed.tables)
@@ -354,8 +368,27 @@ class Transactions:
         staged = self._stage(view, work)
         if work.verify is not None:
             work.verify(staged)
+        if self.admit_result is not None and order.kind not in MAINTENANCE_KINDS:
+            self.admit_result(order, work.touched_types, view, self._result(view, work, staged))
         hit(Failpoint.WRITE_AFTER_STAGE)
         return work, staged
+
+    def _result(self, view: View, work: Work[Report], staged: StagedTables) -> View:
+        """The view that a staged write would make. Its tables are detached versions."""
+        change = work.schema_change
+        changed = {} if change is None else change.changed
+        before = {new.key: old for old, new in changed.items()}
+
+        def open_table(key: TableKey) -> Table:
+            if key in staged.created:
+                return self._store.tables.open_pin(staged.created[key])
+            old_key = before.get(key, key)
+            if old_key in staged.changes:
+                return heads.preview(staged.changes[old_key])
+            return view.data.table(old_key)
+
+        catalog = view.catalog if change is None else change.schema.catalog
+        return View(view.snapshot, catalog, Data(open_table))
 
     def _view(self, branch: BranchName, found: Branch | None) -> View:
         """The branch's current view, in the newest format: older ones may have wrong row counts."""

@@ -247,3 +247,25 @@ def test_an_agent_is_bound_by_the_policy(graph, tmp_path):
     )
     delete = 'query q() { delete Secret where name = "x" }'
     assert refusal(bound, "mutate", query=delete) == "forbidden"
+
+
+def test_an_agent_runs_no_query_of_its_own_that_reads_what_it_may_not(graph, tmp_path):
+    (tmp_path / "rules.cedar").write_text(
+        "permit(principal, action, resource);"
+        'forbid(principal, action, resource == Type::"Secret");'
+    )
+    graph.queries.put("query secrets() { match { $s: Secret } return { count($s) as n } }")
+    bound = omnigraph.open(graph.uri, actor="agent", policy=tmp_path / "rules.cedar")
+    text = "query {} () {{ match {{ $s: Secret }} return {{ $s.name }} }}"
+
+    async def story(ask: Callable[..., Awaitable[Any]], client: Client) -> None:
+        # What main has is the agent's to invoke, also where it writes.
+        await ask("mutate", query='query q() { insert Person { name: "eve" } }')
+        assert (await ask("stored_secrets"))["rows"] == [{"n": 1}]
+        for name in ("mine", "secrets"):
+            bound.at(branch=BRANCH).queries.put(text.format(name))
+            result = await client.call_tool(f"stored_{name}", {})
+            assert result.is_error, result.structured_content
+            assert result.structured_content["code"] == "forbidden"
+
+    session(make_server(Workspace(bound, BranchName(BRANCH))), story)

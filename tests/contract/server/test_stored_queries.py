@@ -1,8 +1,11 @@
 """Stored queries over HTTP: what may be invoked is run by name, and all else does not exist."""
 
+import json
+
 import pytest
 
 import omnigraph
+from omnigraph.errors import NotAllowedError
 from tests.contract.server.test_http import problem
 from tests.support.served import serving, settings_for
 
@@ -19,7 +22,10 @@ permit(principal == Actor::"ada", action, resource);
 permit(principal == Actor::"agent", action == Action::"read", resource == Branch::"main");
 permit(principal == Actor::"agent", action == Action::"invoke", resource == Query::"older");
 permit(principal == Actor::"agent", action == Action::"invoke", resource == Query::"salaries");
+permit(principal == Actor::"eve", action, resource);
+forbid(principal == Actor::"eve", action, resource == Type::"Salary");
 """
+PAID = "query paid() { match { $s: Salary } return { $s.of } }"
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +118,40 @@ def test_what_may_not_be_invoked_does_not_exist(agent):
             del found["request_id"]
             answers.append(str(found).replace(name, "…"))
         assert answers[0] == answers[1]
+
+
+@pytest.fixture
+def eve(served):
+    with served.client(served.tokens().create("eve")[0]) as client:
+        yield client
+
+
+def test_no_query_of_ones_own_reads_what_one_may_not_read(ada, eve, served):
+    """Whoever may write and invoke stores a text elsewhere, on main, or brings it there."""
+    problem(eve.post("/graphs/world/query", json={"query": PAID}), 403, "forbidden")
+    assert eve.post("/graphs/world/branches", json={"name": "draft/eve"}).status_code == 201
+    stored = {"query": PAID, "branch": "draft/eve"}
+    assert eve.post("/graphs/world/queries", json=stored).status_code == 201
+    asked = {"branch": "draft/eve"}
+    problem(eve.post("/graphs/world/queries/paid", json=asked), 403, "forbidden")
+    problem(eve.post("/graphs/world/queries", json={"query": PAID}), 403, "forbidden")
+    merge = {"source": "draft/eve", "into": "main"}
+    problem(eve.post("/graphs/world/merge", json=merge), 403, "forbidden")
+    line = json.dumps({"type": "StoredQuery", "data": {"name": "paid", "text": PAID}})
+    problem(eve.post("/graphs/world/load", content=line), 403, "forbidden")
+    with omnigraph.connect(f"{served.url}/graphs/world", eve_token(eve)) as remote:
+        with pytest.raises(NotAllowedError):
+            remote.queries.put(PAID)
+        with pytest.raises(NotAllowedError):
+            remote.queries.run("paid", branch="draft/eve")
+        # What main has is run by its name, as everybody may who may invoke it.
+        assert remote.queries.run("salaries").rows() == [{"s.of": "Ada"}]
+    problem(ada.get("/graphs/world/queries/paid"), 404, "not_found")
+    assert ada.post("/graphs/world/queries/paid", json=asked).json()["rows"] == [{"s.of": "Ada"}]
+
+
+def eve_token(client):
+    return client.headers["Authorization"].removeprefix("Bearer ")
 
 
 def test_a_graph_of_which_nothing_may_be_read_does_not_exist(served):
