@@ -189,7 +189,8 @@ def open(  # noqa: A001  # omnigraph.open reads as it should
     graph = Graph(
         store, clock, read_only=False, actor=actor, manifest=manifest, authority=authority
     )
-    graph.refresh()
+    # Omnigraph's own work, whoever opens the graph.
+    graph._transactions.recovery.heal()  # noqa: SLF001  # a function of the same facade
     return graph
 
 
@@ -221,6 +222,16 @@ class Target:
     branch: BranchName = MAIN
     commit: CommitId | None = None
     version: int | None = None
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether its parts are what they should be: a client may have sent them."""
+        is_number = type(self.version) is int and self.version >= 0
+        return (
+            isinstance(self.branch, BranchName)
+            and isinstance(self.commit, CommitId | None)
+            and (self.version is None or is_number)
+        )
 
     @property
     def is_past(self) -> bool:
@@ -379,11 +390,15 @@ class Graph:
         other.snapshot()
         return other
 
-    def acting_as(self, actor: str | None, policy: AccessPolicy | None = None) -> Graph:
+    def acting_as(
+        self, actor: str | None, policy: AccessPolicy | None = None, name: str | None = None
+    ) -> Graph:
         """A handle of another actor, under a policy. It shares what this one has read.
 
         Args:
             policy: What the actor may do; as this handle's policy says when None.
+            name: The graph as the rules of the policy name it, such as the name under which it is
+                served; when None, the last part of its URI without `.omni`.
 
         Raises:
             InvalidParameterError: the actor is none that a caller may use, or it is no policy.
@@ -395,7 +410,8 @@ class Graph:
         if policy is not None:
             if not isinstance(policy, AccessPolicy):
                 raise misfit_error(policy, "policy", "a policy that was read")
-            authority = Authority(policy, graph_name(self.uri), actor)
+            named = graph_name(self.uri) if name is None else require_text(name, "name")
+            authority = Authority(policy, named, actor)
         other = Graph(
             self._store,
             self._clock,
@@ -837,7 +853,7 @@ class Graph:
             embed=require_text(embed, "embed"),
         )
         check = partial(self._loads.require_possible, request)
-        with self._branch_for_load(order.branch, start, check):
+        with self._branch_for_load(order, start, check):
             if key is not None and not isinstance(key, RequestKey):
                 described = (order.branch, mode, repr(source), message, expect_head)
                 key = RequestKey.parse(key, *described)
@@ -929,9 +945,23 @@ class Graph:
         writer = StreamWriter(self._manifest, self._loads, self._clock, order, settings)
         return start_ingest(stream, writer, place, trigger)
 
+    def admit_load(
+        self, *, branch: str | None = None, start: str | None = None, actor: str | None = None
+    ) -> None:
+        """Refuse a load that the policy allows in no case, before its rows are sent.
+
+        Raises:
+            NotAllowedError: the handle cannot write, or the policy forbids to load there.
+            BranchNotFoundError: there is no branch to start at.
+        """
+        order = self._order(OperationKind.LOAD, branch, actor, None)
+        if start is not None:
+            self.snapshot(branch=start)
+        self.authority.admit(order, ())
+
     @contextmanager
     def _branch_for_load(
-        self, name: BranchName, start: str | None, check: Callable[[Catalog], None]
+        self, order: Order, start: str | None, check: Callable[[Catalog], None]
     ) -> Iterator[None]:
         """Create a branch for the block where there is none; delete it again if the block fails.
 
@@ -941,7 +971,8 @@ class Graph:
         Args:
             check: Refuses a load that cannot succeed, before a branch is created for it.
         """
-        branch = None if start is None else self._create_missing(name, start, check)
+        name = order.branch
+        branch = None if start is None else self._create_missing(order, start, check)
         try:
             yield
         except OutcomeUnknownError as failure:
@@ -955,14 +986,19 @@ class Graph:
             raise
 
     def _create_missing(
-        self, name: BranchName, start: str, check: Callable[[Catalog], None]
+        self, order: Order, start: str, check: Callable[[Catalog], None]
     ) -> Branch | None:
         """A new branch at the tip of another; None if there is one of that name."""
+        name = order.branch
         # Read even where nothing is to be created: a misspelt start is refused in any case.
         source = self.snapshot(branch=start)
+        # Before it is looked up: the refusal of a load does not tell which branches there are.
+        self.authority.admit(order, ())
         if name in self._manifest.branches():
             return None
-        self.authority.require(Action.BRANCH_CREATE, branch=name, source=source.branch)
+        self.authority.acting_as(order.actor).require(
+            Action.BRANCH_CREATE, branch=name, source=source.branch
+        )
         check(self._catalogs.of(source.schema_digest))
         from omnigraph.branching import lifecycle
 
@@ -1293,8 +1329,8 @@ class Graph:
             None if resolve is None else require_text(resolve, "resolve"),
             strict_rows,
             engine,
-            None if expect_source is None else self._points.locate(expect_source).commit_id,
-            expect_head=None if expect_head is None else self._points.locate(expect_head).commit_id,
+            self._expected(expect_source),
+            expect_head=self._expected(expect_head),
         )
         who, why = require_actor(actor) or self._actor, require_message(message)
         if dry_run:
@@ -1688,9 +1724,11 @@ class Graph:
         Reads always see the newest commit, so they need no refresh.
 
         Raises:
+            NotAllowedError: the handle cannot write, or the policy forbids maintenance.
             RecoveryNeededError: an interrupted write cannot be recovered without a person.
         """
         self.require_writable()
+        self.authority.require(Action.MAINTAIN)
         return self._transactions.recovery.heal()
 
     def _order(
@@ -1709,8 +1747,18 @@ class Graph:
             self._target.branch if branch is None else BranchName.parse(branch),
             actor=self._actor if actor is None else require_actor(actor),
             message=require_message(message),
-            expect_head=None if expect_head is None else self._points.locate(expect_head).commit_id,
+            expect_head=self._expected(expect_head),
         )
+
+    def _expected(self, text: str | None) -> CommitId | None:
+        """The commit that a branch has to be at; a tag of a hidden branch does not exist."""
+        if text is None:
+            return None
+        with self.authority.conceal(text):
+            place = self._points.locate(text)
+            if place.commit_id != text.upper():
+                self.authority.require_visible(place.near)
+            return place.commit_id
 
     def require_writable(self) -> None:
         """Refuse a write through a handle that cannot write.

@@ -55,7 +55,9 @@ class BranchList:
         new = BranchName.parse(name)
         now = self._clock.now() if (commit, version) == (None, None) else None
         source = self._graph.snapshot(branch=branch, commit=commit, version=version)
-        self._graph.authority.require(Action.BRANCH_CREATE, branch=new, source=source.branch)
+        # A commit belongs to the branch that it was made on, through whichever one it was found.
+        start = source.branch if commit is None else source.head.branch
+        self._graph.authority.require(Action.BRANCH_CREATE, branch=new, source=start)
         lifecycle.create(self._manifest, self._clock, new, source, tip_since=now)
         return self._graph.on(new)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, assert_never
 
@@ -18,10 +18,11 @@ from omnigraph.errors import (
 )
 from omnigraph.manifest import lineage
 from omnigraph.model.arguments import require_choice, require_number, require_text
-from omnigraph.model.commits import require_actor, require_message
+from omnigraph.model.commits import SAME_ROWS_KINDS, require_actor, require_message
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.proposals import (
+    Approval,
     Ending,
     Proposal,
     ProposalState,
@@ -106,6 +107,9 @@ class ProposalList:
         author = self._require_actor(actor)
         theirs = self._graph.snapshot(branch=require_text(source, "source"))
         ours = self._graph.snapshot(branch=require_text(into, "into"))
+        for side in (theirs, ours):
+            with self._graph.authority.conceal(side.branch):
+                self._graph.authority.acting_as(author).require_visible(side.branch)
         if theirs.branch == ours.branch:
             message = f"branch {theirs.branch} cannot be merged into itself"
             raise InvalidInputError(message, hint="name another branch to merge into")
@@ -144,8 +148,8 @@ class ProposalList:
             if wanted in (None, proposal.state) and self._may_read(proposal):
                 yield proposal
 
-    def _may_read(self, proposal: Proposal) -> bool:
-        may = self._graph.authority.allows
+    def _may_read(self, proposal: Proposal, who: str | None = None) -> bool:
+        may = self._graph.authority.acting_as(who).allows
         return may(Action.READ, proposal.source) and may(Action.READ, proposal.target)
 
     def show(self, number: int, *, actor: str | None = None) -> Review:
@@ -168,12 +172,31 @@ class ProposalList:
         elif theirs is not None:
             head, base = theirs.head.commit_id, self._base(proposal, theirs)
         who = require_actor(actor) or self._actor
-        refusals = dict(self._refusals(proposal, theirs, who))
-        approvals = proposal.approvals_of(head)
+        writers = self._writers(proposal, theirs)
+        refusals = dict(self._refusals(proposal, theirs, who, writers))
+        approvals = _counting(proposal, head, writers)
         return Review(proposal, head, base, approvals, needed, who, refusals)
 
+    def _writers(self, proposal: Proposal, theirs: Snapshot | None) -> frozenset[str]:
+        """Who wrote what an open proposal would merge: their approvals do not count."""
+        if theirs is None or proposal.state is not ProposalState.OPEN:
+            return frozenset()
+        try:
+            ours = self._manifest.current(proposal.target)
+        except BranchNotFoundError:
+            return frozenset()
+        return frozenset(
+            commit.actor
+            for commit in self._merges().commits_of(theirs, ours)
+            if commit.actor is not None and commit.operation not in SAME_ROWS_KINDS
+        )
+
     def _refusals(
-        self, proposal: Proposal, theirs: Snapshot | None, who: str | None
+        self,
+        proposal: Proposal,
+        theirs: Snapshot | None,
+        who: str | None,
+        writers: Collection[str],
     ) -> Iterator[tuple[str, str]]:
         """Why an actor may not do something to a proposal, by action.
 
@@ -182,12 +205,17 @@ class ProposalList:
         for action in ReviewAction:
             try:
                 self._graph.require_writable()
-                self._require_action(action, proposal, theirs, self._require_actor(who))
+                self._require_action(action, proposal, theirs, self._require_actor(who), writers)
             except OmnigraphError as refusal:
                 yield str(action), refusal.message
 
     def _require_action(
-        self, action: ReviewAction, proposal: Proposal, theirs: Snapshot | None, who: str
+        self,
+        action: ReviewAction,
+        proposal: Proposal,
+        theirs: Snapshot | None,
+        who: str,
+        writers: Collection[str],
     ) -> None:
         """Refuse what an actor may not do to a proposal.
 
@@ -202,13 +230,14 @@ class ProposalList:
             case ReviewAction.APPROVE:
                 head = self._require_known(proposal, theirs).head.commit_id
                 self._require_reviewer(proposal, who, head)
-                transitions.approve(proposal, who, head, proposal.created_at)
+                transitions.approve(proposal, who, head, proposal.created_at, writers=writers)
             case ReviewAction.CLOSE:
                 self._require_closer(proposal, who)
                 transitions.require_open(proposal)
             case ReviewAction.MERGE:
                 transitions.require_open(proposal)
-                self._require_merger(proposal, self._require_known(proposal, theirs), who)
+                known = self._require_known(proposal, theirs)
+                self._require_merger(proposal, known, who, writers)
             case _:
                 assert_never(action)
 
@@ -228,7 +257,9 @@ class ProposalList:
             Action.MERGE, branch=proposal.target, source=proposal.source, approvals=needed
         )
 
-    def _require_merger(self, proposal: Proposal, theirs: Snapshot, who: str) -> None:
+    def _require_merger(
+        self, proposal: Proposal, theirs: Snapshot, who: str, writers: Collection[str]
+    ) -> None:
         merging = self._graph.authority.acting_as(who)
         if not merging.is_limited:
             return
@@ -243,12 +274,13 @@ class ProposalList:
             branch=proposal.target,
             types=sorted(types),
             source=proposal.source,
-            approvals=len(proposal.approvals_of(theirs.head.commit_id)),
+            approvals=len(_counting(proposal, theirs.head.commit_id, writers)),
         )
 
-    def _find(self, number: int) -> Proposal:
+    def _find(self, number: int, who: str | None = None) -> Proposal:
+        """A proposal whose branches an actor may read; that of the handle when None."""
         proposal = self._records.find(require_number(number, "number"))
-        if not self._may_read(proposal):
+        if not self._may_read(proposal) or not self._may_read(proposal, who):
             message = f"the graph has no proposal {number}"
             raise ProposalNotFoundError(message, hint="see 'omnigraph proposal list'")
         return proposal
@@ -323,15 +355,18 @@ class ProposalList:
             ProposalNotFoundError: the graph has no such proposal.
             InvalidInputError: it has ended.
             StaleHeadError: the source is not at `commit`. Nothing changed.
-            NotAllowedError: the reviewer is the author, or may not merge into the target.
+            NotAllowedError: the reviewer made the proposal, wrote a commit that it would merge, or
+                may not merge into the target.
         """
         reviewer, proposal = self._begin(number, actor)
-        head = self._require_source(proposal).head.commit_id
+        theirs = self._require_source(proposal)
+        head = theirs.head.commit_id
         _require_reviewed(proposal, commit, head)
         self._require_reviewer(proposal, reviewer, head)
-        now = self._clock.now()
+        now, writers = self._clock.now(), self._writers(proposal, theirs)
         return self._records.change(
-            proposal.number, lambda known: transitions.approve(known, reviewer, head, now)
+            proposal.number,
+            lambda known: transitions.approve(known, reviewer, head, now, writers=writers),
         )
 
     def withdraw_approval(self, number: int, *, actor: str | None = None) -> Proposal:
@@ -427,7 +462,7 @@ class ProposalList:
             None if resolve is None else require_text(resolve, "resolve"),
             engine=engine,
             expect_source=head,
-            approvals=len(proposal.approvals_of(head)),
+            approvals=len(_counting(proposal, head, self._writers(proposal, theirs))),
         )
         why = require_message(message) or f"merge proposal {proposal.number}: {proposal.title}"
         if delete_branch:
@@ -459,7 +494,8 @@ class ProposalList:
 
     def _begin(self, number: int, actor: str | None) -> tuple[str, Proposal]:
         self._graph.require_writable()
-        return self._require_actor(actor), self._find(number)
+        who = self._require_actor(actor)
+        return who, self._find(number, who)
 
     def _require_actor(self, actor: str | None) -> str:
         named = require_actor(actor) or self._actor
@@ -468,6 +504,13 @@ class ProposalList:
             hint = "open the graph with actor=..., or set OMNIGRAPH_ACTOR"
             raise InvalidParameterError(message, hint=hint, name="actor")
         return named
+
+
+def _counting(
+    proposal: Proposal, head: CommitId | None, writers: Collection[str]
+) -> tuple[Approval, ...]:
+    """The approvals that count: of the source as it is, by others than those who wrote it."""
+    return tuple(each for each in proposal.approvals_of(head) if each.actor not in writers)
 
 
 def _require_reviewed(proposal: Proposal, commit: str | None, head: CommitId) -> None:

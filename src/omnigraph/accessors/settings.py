@@ -31,17 +31,27 @@ class GraphSettings:
 
         Raises:
             InvalidParameterError: there is no such setting.
+            NotAllowedError: the policy does not let the actor read the graph.
             FormatError: a newer release stored a value that this one does not accept.
         """
         wanted = SettingKey.parse(key)
+        self._require_readable()
         return value_of(self._stored.read(), wanted)
 
     def list(self) -> tuple[Setting, ...]:
         """Every setting with its value, its default and where the value comes from.
 
         Settings of a newer release are listed last, with a warning.
+
+        Raises:
+            NotAllowedError: the policy does not let the actor read the graph.
         """
+        self._require_readable()
         return describe_settings(self._stored.read())
+
+    def _require_readable(self) -> None:
+        """Refuse those who may neither read the graph itself nor change its settings."""
+        self._graph.authority.require(Action.READ, Action.ADMIN)
 
     def set(self, key: str, value: str | int) -> Setting:
         """Set a setting, and return it. Other processes use it within some seconds.

@@ -237,8 +237,18 @@ class Merges:
         Raises:
             InvalidInputError: they share no history.
         """
-        ancestry = self._manifest.ancestry(ours, theirs)
-        return self._divergence(ancestry, ours, theirs).bases[0]
+        return self._diverge(theirs, ours).bases[0]
+
+    def commits_of(self, theirs: Snapshot, ours: Snapshot) -> tuple[Commit, ...]:
+        """The commits that only their history has, those of branches that they merged included.
+
+        Raises:
+            InvalidInputError: they share no history.
+        """
+        return self._diverge(theirs, ours).theirs
+
+    def _diverge(self, theirs: Snapshot, ours: Snapshot) -> Divergence:
+        return self._divergence(self._manifest.ancestry(ours, theirs), ours, theirs)
 
     def _choose(
         self,

@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 POLICY_VARIABLE: Final = "OMNIGRAPH_POLICY"
 ACTOR_VARIABLE: Final = "OMNIGRAPH_ACTOR"
 _SUFFIX: Final = ".omni"
+_UNREAD: Final = (
+    Action.READ,
+    Action.MUTATE,
+    Action.LOAD,
+    Action.SCHEMA_APPLY,
+    Action.MAINTAIN,
+    Action.ADMIN,
+)
+"""To read, and what can be done without reading; all else is done to what one may read."""
 _CONCEALED: Final = (BranchNotFoundError, CommitNotFoundError, TagNotFoundError)
 
 
@@ -199,9 +208,7 @@ class Authority:
             transactions.admit_result = self.admit_result
             transactions.conceal = self.conceal
 
-    def admit_result(
-        self, order: Order, types: Collection[str], before: View, after: View
-    ) -> None:
+    def admit_result(self, order: Order, types: Collection[str], before: View, after: View) -> None:
         """Refuse a write that would let others read, through it, what its actor may not read.
 
         Args:
@@ -258,7 +265,9 @@ class Authority:
                 raise
             if is_of_main():
                 return
-            note = f"the right to invoke {query_name} is for the text that main has, not for this one"
+            note = (
+                f"the right to invoke {query_name} is for the text that main has, not for this one"
+            )
             refusal.add_note(note)
             raise
 
@@ -305,6 +314,12 @@ class Authority:
         if not self.allows(Action.READ, branch):
             message = f"{self.actor} may not read branch {branch}"
             raise BranchNotFoundError(message)
+
+    def has_rights(self, branches: Iterable[BranchName]) -> bool:
+        """Whether the actor may do anything at all in a graph that has these branches."""
+        return any(
+            self.allows(action, branch) for branch in (None, *branches) for action in _UNREAD
+        )
 
     def visible(self, branches: Iterable[BranchName]) -> tuple[BranchName, ...]:
         """Those of the branches that the actor may read."""

@@ -41,7 +41,23 @@ class AccessPolicy:
         for protection in self.protections:
             if (why := protection.refuses(question)) is not None:
                 return Answer(is_allowed=False, protection=why)
+        if (why := self._refuses_start(question)) is not None:
+            return Answer(is_allowed=False, protection=why)
         return self.rules.answer(question, self.groups)
+
+    def _refuses_start(self, question: AccessQuestion) -> str | None:
+        """Why a protected branch may not start there: what it has was merged into another one."""
+        branch = question.resource.branch
+        if question.action is not Action.BRANCH_CREATE or not self.protects(branch):
+            return None
+        if self.protects(question.source):
+            return None
+        start = "" if question.source is None else f", not at {question.source}"
+        return f"branch {branch} is protected, and starts at a protected branch{start}"
+
+    def protects(self, branch: str | None) -> bool:
+        """Whether a branch is protected, by however many approvals."""
+        return any(each.covers(branch) for each in self.protections)
 
     def approvals_needed(self, branch: str) -> int:
         """How many reviewers have to approve what is merged into a branch."""

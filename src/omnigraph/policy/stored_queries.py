@@ -1,7 +1,7 @@
 """Stored queries under a policy: who stores one on main must be allowed to read what it reads.
 
-By the right to invoke alone, an actor runs the texts that main has, and no others: a text is vouched
-for by who put it there (docs/decisions/0022). So the texts of other branches need no check.
+By the right to invoke alone, an actor runs the texts that main has, and no others: who put a text
+there vouches for it (docs/decisions/0022). So the texts of other branches need no check.
 """
 
 from __future__ import annotations
@@ -80,9 +80,7 @@ def _reads(name: str, text: str, catalog: Catalog) -> frozenset[str] | None:
     return None
 
 
-def _require_readable(
-    writing: Authority, order: Order, name: str, types: Collection[str]
-) -> None:
+def _require_readable(writing: Authority, order: Order, name: str, types: Collection[str]) -> None:
     try:
         writing.require(Action.READ, branch=order.branch, types=sorted(types))
     except NotAllowedError as refusal:
@@ -93,6 +91,8 @@ def _require_readable(
 
 
 def _unfit_error(name: str) -> NotAllowedError:
-    message = f"the stored query {name[:100]!r} does not fit the schema, so what it reads is unknown"
+    message = (
+        f"the stored query {name[:100]!r} does not fit the schema, so what it reads is unknown"
+    )
     hint = "'omnigraph queries put' says what is wrong with it"
     return NotAllowedError(message, hint=hint, code=ErrorCode.FORBIDDEN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -77,16 +78,22 @@ def require_open(proposal: Proposal) -> None:
         raise InvalidInputError(message, hint=hint, code=ErrorCode.PROPOSAL_ENDED)
 
 
-def approve(proposal: Proposal, actor: str, head: CommitId, now: datetime) -> Proposal:
+def approve(
+    proposal: Proposal, actor: str, head: CommitId, now: datetime, *, writers: Collection[str]
+) -> Proposal:
     """Consent of a reviewer to the source as it is; it replaces the reviewer's earlier one.
+
+    Args:
+        writers: The actors of the commits that would be merged.
 
     Raises:
         InvalidInputError: the proposal has ended.
-        NotAllowedError: the reviewer is the author.
+        NotAllowedError: the reviewer made the proposal, or wrote what it would merge.
     """
     require_open(proposal)
-    if actor == proposal.author:
-        message = f"{actor} made proposal {proposal.number}, and cannot approve it"
+    did = "made" if actor == proposal.author else "wrote commits of" if actor in writers else None
+    if did is not None:
+        message = f"{actor} {did} proposal {proposal.number}, and cannot approve it"
         raise NotAllowedError(message, hint="ask another reviewer", code=ErrorCode.OWN_PROPOSAL)
     others = [each for each in proposal.approvals if each.actor != actor]
     return replace(proposal, approvals=(*others, Approval(actor, head, now)))

@@ -17,9 +17,6 @@ from omnigraph.errors import (
     ErrorCode,
     InvalidInputError,
     InvalidParameterError,
-    NotAllowedError,
-    NotFoundError,
-    OmnigraphError,
 )
 from omnigraph.graph import Graph
 from omnigraph.model.query_limits import require_max_rows, require_memory, require_timeout
@@ -92,11 +89,7 @@ class GraphCall:
             LimitExceededError: too many requests run and wait.
             CancelledError: it was cancelled.
         """
-        try:
-            return await self.service.read(self.request, self.actor, work, is_timed=is_timed)
-        except (NotFoundError, NotAllowedError) as refusal:
-            await self._conceal(refusal)
-            raise
+        return await self.service.read(self.request, self.actor, work, is_timed=is_timed)
 
     async def write(self, work: Callable[[], T]) -> T:
         """Run a write in a thread, to its end: no client that leaves interrupts it.
@@ -104,23 +97,24 @@ class GraphCall:
         Raises:
             LimitExceededError: too many requests run and wait. Nothing was changed.
         """
-        try:
-            return await self.service.write(self.actor, work)
-        except (NotFoundError, NotAllowedError) as refusal:
-            await self._conceal(refusal)
-            raise
-
-    async def _conceal(self, refusal: OmnigraphError) -> None:
-        """Raise the error about a graph that does not exist, if the actor may read none of it."""
-        shows = partial(self.service.shows, self.name, self.actor)
-        if not await self.service.read(self.request, self.actor, lambda _: shows()):
-            raise unknown_graph_error(self.name) from refusal
+        return await self.service.write(self.actor, work)
 
 
 async def call_of(request: Request, graph: GraphName, actor: Actor) -> GraphCall:
-    """The call that a request is, of the graph that its address names."""
+    """The call that a request is, of the graph that its address names.
+
+    Raises:
+        GraphNotFoundError: there is no such graph, or the actor may do nothing in it: before any
+            route looks at the request.
+    """
     service = service_of(request)
-    return GraphCall(request, service, service.graph(graph, actor), graph, actor)
+    call = GraphCall(request, service, service.graph(graph, actor), graph, actor)
+    if not service.shows_main(graph, actor):
+        # Not `call.read`: to watch whether the client leaves would take the body from the route.
+        shows = partial(service.shows, graph, actor)
+        if not await service.read(None, actor, lambda _: shows()):
+            raise unknown_graph_error(graph)
+    return call
 
 
 Call = Annotated[GraphCall, Depends(call_of)]

@@ -8,7 +8,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import lru_cache, partial
@@ -32,7 +32,9 @@ from omnigraph.errors import (
 )
 from omnigraph.graph import Graph, Target
 from omnigraph.model.durations import format_duration
+from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.query_limits import require_timeout
+from omnigraph.policy.actions import Action
 from omnigraph.policy.files import PolicyFile
 from omnigraph.server.admission import Gate, GateLimits, Outbox, Place
 from omnigraph.server.identity import Identities
@@ -51,6 +53,9 @@ _HANDLES_MAX: Final = 64
 _SMALL_BYTES: Final = 64 << 10
 """Answers of this size are in the buffers of their connection, whose number is bounded."""
 _UNTIL_SENT: Final = "omnigraph.until_sent"
+
+_ACTORS_MAX: Final = 1_000
+"""Actors of whom it is remembered whether a graph exists for them."""
 
 T = TypeVar("T")
 
@@ -90,6 +95,8 @@ class GraphService:
         self._lock = threading.Lock()
         self._handle = lru_cache(maxsize=_HANDLES_MAX)(self._bind)
         self._handle_at = lru_cache(maxsize=_HANDLES_MAX)(_handle_at)
+        self._reads_main = lru_cache(maxsize=_ACTORS_MAX)(self._find_main)
+        self._has_rights = lru_cache(maxsize=_ACTORS_MAX)(self._find_rights)
         self._stops_at: float | None = None
         self._overdue: asyncio.Future[None] | None = None
         self.has_ended = False
@@ -140,11 +147,31 @@ class GraphService:
         return self._handle(name, actor, edition)
 
     def _bind(self, name: str, actor: str | None, _: int) -> Graph:
-        return self._graphs[name].acting_as(actor, self._policies[name].current()[1])
+        # Two graphs whose places end alike have names of their own here.
+        return self._graphs[name].acting_as(actor, self._policies[name].current()[1], name)
 
     def shows(self, name: str, actor: str | None) -> bool:
-        """Whether an actor may read any branch of a graph; if not, there is none for it."""
-        return name not in self._policies or bool(self.graph(name, actor).branches.list())
+        """Whether an actor may do anything in a graph; if not, there is none for it."""
+        if self.shows_main(name, actor):
+            return True
+        edition, _ = self._policies[name].current()
+        return self._has_rights(name, actor, edition, tuple(self._graphs[name].branches.list()))
+
+    def shows_main(self, name: str, actor: str | None) -> bool:
+        """Whether an actor may read main, which is known at once."""
+        if (policy := self._policies.get(name)) is None:
+            return True
+        edition, _ = policy.current()
+        return self._reads_main(name, actor, edition)
+
+    def _find_main(self, name: str, actor: str | None, edition: int) -> bool:
+        return self._handle(name, actor, edition).authority.allows(Action.READ, MAIN)
+
+    def _find_rights(
+        self, name: str, actor: str | None, edition: int, branches: tuple[str, ...]
+    ) -> bool:
+        authority = self._handle(name, actor, edition).authority
+        return authority.has_rights(map(BranchName, branches))
 
     def handle_at(self, graph: Graph, target: Target, *, read_only: bool) -> Graph:
         """A handle on a branch or commit, kept open for its next request."""
@@ -155,10 +182,29 @@ class GraphService:
         return self._graphs[name]
 
     def hide_places(self, text: str) -> str:
-        """A text with the names of graphs in place of where they are stored."""
-        for name, handle in self._graphs.items():
-            text = text.replace(json.dumps(handle.uri)[1:-1], name)
-        return text.replace(json.dumps(str(self.scratch))[1:-1], "upload")
+        """A text of JSON with names in place of where graphs, uploads and policies are stored."""
+        # A place within another one is replaced first.
+        for place, name in sorted(self._places(), key=lambda each: -len(each[0])):
+            text = text.replace(json.dumps(place)[1:-1], name)
+        return text
+
+    def _places(self) -> Iterator[tuple[str, str]]:
+        """Places of the server, and what clients call them."""
+        yield from ((handle.uri, name) for name, handle in self._graphs.items())
+        yield str(self.scratch), "upload"
+        yield str(self.scratch.absolute()), "upload"
+        yield str(self.settings.state.absolute()), "state"
+        paths = (section.policy for section in self.settings.graphs.values())
+        yield from (
+            (str(path.absolute()), path.name)
+            for path in (self.settings.policy, *paths)
+            if path is not None
+        )
+
+    def hide_places_in(self, document: dict[str, Any]) -> dict[str, Any]:
+        """A document in which no text says where the server stores anything."""
+        hidden: dict[str, Any] = json.loads(self.hide_places(json.dumps(document)))
+        return hidden
 
     @property
     def graph_names(self) -> tuple[str, ...]:

@@ -115,10 +115,15 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return {_COMMIT: ""}
         if after == _NOW:
             return {_COMMIT: self._newest()}
-        manifest = _manifest(self._options.graph)
-        place = Points(manifest).locate(after)
-        # Maintenance has the rows of the commit before it, and is no offset.
-        return {_COMMIT: manifest.find(place.commit_id, near=place.near).rows_from}
+        manifest, branch = _manifest(self._options.graph), self._options.branch
+        authority = self._options.access.authority(self._options.graph)
+        # As for `graph.changes`: a tag of a hidden branch does not exist.
+        with authority.conceal(after):
+            place = Points(manifest).locate(after, near=branch)
+            if not authority.visible([place.near]):
+                manifest.history(manifest.current(branch)).find(place.commit_id)
+            # Maintenance has the rows of the commit before it, and is no offset.
+            return {_COMMIT: manifest.find(place.commit_id, near=place.near).rows_from}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """As many commits as the option says; they are Spark's files here."""

@@ -251,8 +251,7 @@ def test_an_agent_is_bound_by_the_policy(graph, tmp_path):
 
 def test_an_agent_runs_no_query_of_its_own_that_reads_what_it_may_not(graph, tmp_path):
     (tmp_path / "rules.cedar").write_text(
-        "permit(principal, action, resource);"
-        'forbid(principal, action, resource == Type::"Secret");'
+        'permit(principal, action, resource);forbid(principal, action, resource == Type::"Secret");'
     )
     graph.queries.put("query secrets() { match { $s: Secret } return { count($s) as n } }")
     bound = omnigraph.open(graph.uri, actor="agent", policy=tmp_path / "rules.cedar")

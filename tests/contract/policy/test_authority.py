@@ -1,6 +1,7 @@
 """What a policy lets each actor do, through the facade. The tables are written by hand."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from omnigraph.errors import (
     NotFoundError,
 )
 from omnigraph.graph import Graph
-from tests.contract.policy.worlds import ABSENT, NO, OK, SCHEMA, outcome
+from tests.contract.policy.worlds import ABSENT, NO, OK, RULES, SCHEMA, outcome
 
 PEOPLE: Final = "query q() { match { $p: Person } return { $p.name } }"
 SALARIES: Final = "query q() { match { $p earns $s } return { $p.name, $s.amount } }"
@@ -68,6 +69,9 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "recoveries": lambda g: g.recoveries.list(),
     "purge": lambda g: g.schema.purge(dry_run=True),
     "a setting": lambda g: g.settings.set("query.timeout", "5s"),
+    "all settings": lambda g: g.settings.list(),
+    "one setting": lambda g: g.settings.get("query.timeout"),
+    "recover": lambda g: g.refresh(),
 }
 # fmt: off
 EXPECTED: Final[dict[str, tuple[str, str, str, str]]] = {
@@ -106,6 +110,9 @@ EXPECTED: Final[dict[str, tuple[str, str, str, str]]] = {
     "recoveries":             (NO,      NO,      OK,   NO),
     "purge":                  (NO,      NO,      OK,   NO),
     "a setting":              (NO,      NO,      OK,   NO),
+    "all settings":           (OK,      OK,      OK,   NO),
+    "one setting":            (OK,      OK,      OK,   NO),
+    "recover":                (NO,      NO,      OK,   NO),
 }
 # fmt: on
 ACTORS: Final = ("ada", "rex", "hal", None)
@@ -136,6 +143,47 @@ def test_what_is_hidden_looks_like_what_does_not_exist(place):
             graph.at(branch=name)
         errors.append((type(caught.value), caught.value.message.replace(name, "…")))
     assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        # None of these branches exists; hints name what is there, to who may know it.
+        lambda g, name: g.mutate(ADD, branch=f"draft/{name}"),
+        lambda g, name: g.load({"Person": [{"name": "x"}]}, branch=f"draft/{name}"),
+        lambda g, name: g.mutate(ADD, branch=f"draft/{name}", key="k"),
+        lambda g, name: g.load({"Person": [{"name": "x"}]}, branch=f"draft/{name}", key="k"),
+        lambda g, name: g.ensure_indices(branch=f"draft/{name}"),
+        # Tags of hidden branches, whole and in part, as what a branch is expected to be at.
+        lambda g, name: g.mutate(ADD, branch="draft/1", expect_head=name),
+        lambda g, name: g.load({"Person": []}, branch="draft/1", expect_head=name),
+        lambda g, name: g.merge("draft/1", expect_source=name),
+        lambda g, name: g.merge("draft/1", expect_head=name),
+        lambda g, name: g.schema.apply(SCHEMA, branch="draft/1", expect_head=name),
+        # Branches that a load would create if they were not there.
+        lambda g, name: g.load({"Person": []}, branch=name, start="main"),
+        lambda g, name: g.load({"Person": []}, branch="draft/1", start=name),
+    ],
+)
+def test_no_error_tells_hidden_names_from_others(place, deed):
+    errors = set()
+    opened(place, "hal").branches.create("hidden-branch", branch="secret/1")
+    (place / "rules.cedar").write_text(
+        f"{RULES} forbid(principal, action, resource) when {{ resource is Branch && "
+        'resource.name like "hidden*" } unless { principal == Actor::"hal" };'
+    )
+    ada = opened(place, "ada")
+    for name in ("hidden", "hidde", "nothing", "hidden-branch", "secret/1"):
+        with pytest.raises((NotFoundError, NotAllowedError)) as caught:
+            deed(ada, name)
+        told = f"{type(caught.value)} {caught.value} {caught.value.details}"
+        # Rules are no secret, and other ones forbid other names.
+        errors.add(re.sub(r": [^:]* (permits|forbids) it ", ": … ", told).replace(name, "…"))
+    assert len(errors) == 1, errors
+
+
+def test_a_graph_is_opened_by_who_may_not_maintain_it(place):
+    assert len(opened(place, "ada").query(PEOPLE)) == 1
 
 
 def test_lists_leave_out_what_is_hidden(place):

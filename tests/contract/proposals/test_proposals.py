@@ -21,6 +21,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.limits import PROPOSAL_COMMENTS_MAX
+from omnigraph.model.ids import CommitId
 from omnigraph.model.proposals import Proposal, Review, ReviewAction
 from omnigraph.proposals import transitions
 from omnigraph.storage.objects import Objects
@@ -193,6 +194,92 @@ def test_a_protected_branch_takes_approved_proposals_alone(graph: Graph, policy:
         ada.proposals.merge(1, actor="mallory")
     assert ada.proposals.merge(1).commit_id is not None
     assert people(graph) == 2
+
+
+def test_who_wrote_what_would_be_merged_does_not_approve_it(graph: Graph, policy: Path) -> None:
+    """Four eyes: it does not help that somebody else makes the proposal."""
+    grace = omnigraph.open(graph.uri, actor="grace", policy=policy)
+    grace.branches.create("side").mutate(ADD, {"n": "Grace"})
+    graph.merge("side", into="draft", actor="hal")
+    graph.optimize(branch="draft", actor="mallory")
+    mallory = omnigraph.open(graph.uri, actor="mallory", policy=policy)
+    mallory.proposals.create("draft", "Add Bob")
+
+    # Ada wrote on the branch, grace on one that it merged, and hal merged that.
+    for actor in ("ada", "grace", "hal"):
+        reviewer = omnigraph.open(graph.uri, actor=actor, policy=policy)
+        assert "approve" in reviewer.proposals.show(1).refusals
+        with pytest.raises(NotAllowedError, match=f"{actor} wrote commits of proposal 1"):
+            reviewer.proposals.approve(1)
+    rules = policy.with_name("rules.cedar")
+    rules.write_text(f'{RULES} permit(principal == Actor::"ivy", action, resource);')
+    ivy = omnigraph.open(graph.uri, actor="ivy", policy=policy)
+    ivy.proposals.approve(1)
+    assert [each.actor for each in ivy.proposals.show(1).approvals] == ["ivy"]
+    # An approval that an earlier release recorded does not count either.
+    records = ivy.proposals._records
+    head = CommitId(graph.baseline(branch="draft"))
+    records.change(
+        1, lambda known: transitions.approve(known, "ada", head, known.created_at, writers=())
+    )
+    review = ivy.proposals.show(1)
+    assert ([each.actor for each in review.approvals], review.is_approved) == (["ivy"], False)
+    with pytest.raises(NotAllowedError, match="2 approvals; this merge has 1"):
+        ivy.proposals.merge(1)
+    # What a target has already was reviewed there.
+    graph.merge("side", into="main")
+    grace.proposals.approve(1)
+    ivy.proposals.merge(1)
+
+
+def test_proposals_and_comments_are_of_who_may_read_both_branches(
+    graph: Graph, policy: Path
+) -> None:
+    rules = policy.with_name("rules.cedar")
+    hides = 'forbid(principal == Actor::"eve", action, resource == Branch::"draft");'
+    rules.write_text(f"{RULES} {hides}")
+    ada = omnigraph.open(graph.uri, actor="ada", policy=policy)
+    eve = omnigraph.open(graph.uri, actor="eve", policy=policy)
+    for propose in (
+        lambda: eve.proposals.create("draft", "x"),
+        lambda: ada.proposals.create("draft", "x", actor="eve"),
+    ):
+        with pytest.raises(BranchNotFoundError, match="there is no branch, commit or tag draft"):
+            propose()
+    ada.proposals.create("draft", "Add Bob")
+    for act in (
+        lambda: eve.proposals.comment(1, "x"),
+        lambda: ada.proposals.comment(1, "x", actor="eve"),
+        lambda: ada.proposals.approve(1, actor="eve"),
+        lambda: eve.proposals.show(1),
+    ):
+        with pytest.raises(ProposalNotFoundError):
+            act()
+    assert eve.proposals.list() == ()
+    mallory = omnigraph.open(graph.uri, actor="mallory", policy=policy)
+    assert len(mallory.proposals.comment(1, "I read it").comments) == 1
+
+
+def test_a_protected_branch_starts_at_a_protected_one(graph: Graph, policy: Path) -> None:
+    ada = omnigraph.open(graph.uri, actor="ada", policy=policy)
+    draft, main = graph.baseline(branch="draft"), graph.baseline()
+    graph.tags.create("cut", branch="draft")
+    for start in (draft, "cut"):
+        with pytest.raises(NotAllowedError, match="starts at a protected branch, not at draft"):
+            ada.branches.create("release/1", commit=start)
+    with pytest.raises(NotAllowedError, match="starts at a protected branch, not at draft"):
+        ada.branches.create("release/1", branch="draft")
+    with pytest.raises(NotAllowedError, match="starts at a protected branch"):
+        ada.at(branch="draft").branches.create("release/1")
+    ada.branches.create("release/1")
+    ada.branches.create("release/2", commit=main)
+    ada.branches.create("release/3", branch="release/1")
+    # What was merged is the target's own; the commits on the way there are not.
+    graph.merge("draft")
+    with pytest.raises(NotAllowedError, match="starts at a protected branch"):
+        ada.branches.create("release/4", commit=draft)
+    ada.branches.create("release/4")
+    ada.branches.create("other", branch="draft")
 
 
 def test_a_branch_protected_without_approvals_takes_any_merge(graph: Graph, policy: Path) -> None:

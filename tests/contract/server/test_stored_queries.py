@@ -5,6 +5,7 @@ import json
 import pytest
 
 import omnigraph
+from omnigraph.engine.query_results import QueryResult
 from omnigraph.errors import NotAllowedError
 from tests.contract.server.test_http import problem
 from tests.support.served import serving, settings_for
@@ -145,7 +146,9 @@ def test_no_query_of_ones_own_reads_what_one_may_not_read(ada, eve, served):
         with pytest.raises(NotAllowedError):
             remote.queries.run("paid", branch="draft/eve")
         # What main has is run by its name, as everybody may who may invoke it.
-        assert remote.queries.run("salaries").rows() == [{"s.of": "Ada"}]
+        found = remote.queries.run("salaries")
+        assert isinstance(found, QueryResult)
+        assert found.rows() == [{"s.of": "Ada"}]
     problem(ada.get("/graphs/world/queries/paid"), 404, "not_found")
     assert ada.post("/graphs/world/queries/paid", json=asked).json()["rows"] == [{"s.of": "Ada"}]
 

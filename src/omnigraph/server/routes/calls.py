@@ -109,6 +109,7 @@ async def load(request: Request, call: Call) -> Response:
             key = None if header is None else RequestKey.parse(header, call.name, _LOAD, digest)
             body = await call.write(lambda: ResultBody(work(key, None, None)))
             return Response(b"".join(body.pieces()), media_type=MEDIA_TYPE)
+        await call.read(lambda _: _require_loadable(call, envelope))
         job, is_new = await open_job(call, header, _LOAD, digest)
         if not is_new:
             shutil.rmtree(folder, ignore_errors=True)
@@ -123,6 +124,13 @@ async def load(request: Request, call: Call) -> Response:
 
     service.start_job(lambda: run_job(service, job, run))
     return job_answer(call, job)
+
+
+def _require_loadable(call: GraphCall, envelope: Mapping[str, Any]) -> None:
+    """Refuse a load that the policy allows in no case: it does not become a job."""
+    given = _arguments(envelope)
+    place = {name: given.get(name) for name in ("branch", "start")}
+    _handle(call, envelope).admit_load(**place, actor=call.actor)
 
 
 def _rejects_file(path: Path, name: object) -> RejectsFile | None:

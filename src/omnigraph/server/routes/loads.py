@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -85,7 +84,9 @@ async def load(request: Request, call: Call, how: Annotated[LoadQuery, Depends()
     limits = service.settings.limits
     header = request.headers.get("idempotency-key")
     suffix = _suffix_of(request)
-    call.graph.require_writable()
+    # Before the body is read: whoever may not load there sends no rows to this machine.
+    may_load = partial(call.graph.admit_load, branch=how.branch, start=how.start, actor=call.actor)
+    await service.read(None, call.actor, lambda _: may_load())
     source = service.scratch / f"load-{service.clock.ulid()}{suffix}"
     options = {**asdict(how), "mode": str(how.mode), "on_error": str(how.on_error)}
     options |= {"engine": str(how.engine), "expect_head": expected_head(request, None)}
@@ -230,8 +231,8 @@ def job_answer(call: GraphCall, job: Job) -> Response:
 
 
 def _facts(call: GraphCall, job: Job) -> Any:
-    """A job as its actor sees it: its problem does not say where the graph is stored."""
-    return json.loads(call.service.hide_places(json.dumps(job.to_json())))
+    """A job as its actor sees it: its problem may name files of the server."""
+    return call.service.hide_places_in(job.to_json())
 
 
 @router.get("/jobs", responses=gives(wire.JobsAnswer))
