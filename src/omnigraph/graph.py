@@ -223,14 +223,16 @@ class Target:
     commit: CommitId | None = None
     version: int | None = None
 
-    @property
-    def is_valid(self) -> bool:
-        """Whether its parts are what they should be: a client may have sent them."""
-        is_number = type(self.version) is int and self.version >= 0
-        return (
-            isinstance(self.branch, BranchName)
-            and isinstance(self.commit, CommitId | None)
-            and (self.version is None or is_number)
+    def validated(self) -> Target:
+        """The same target, whose parts a client may have sent.
+
+        Raises:
+            InvalidInputError: a part is no name of a branch, no commit id or no number.
+        """
+        return Target(
+            BranchName.parse(require_text(self.branch, "branch")),
+            None if self.commit is None else CommitId.parse(require_text(self.commit, "commit")),
+            None if self.version is None else require_number(self.version, "version"),
         )
 
     @property
@@ -944,20 +946,6 @@ class Graph:
             self._catalogs.of(now.schema_digest).type_named(type)
         writer = StreamWriter(self._manifest, self._loads, self._clock, order, settings)
         return start_ingest(stream, writer, place, trigger)
-
-    def admit_load(
-        self, *, branch: str | None = None, start: str | None = None, actor: str | None = None
-    ) -> None:
-        """Refuse a load that the policy allows in no case, before its rows are sent.
-
-        Raises:
-            NotAllowedError: the handle cannot write, or the policy forbids to load there.
-            BranchNotFoundError: there is no branch to start at.
-        """
-        order = self._order(OperationKind.LOAD, branch, actor, None)
-        if start is not None:
-            self.snapshot(branch=start)
-        self.authority.admit(order, ())
 
     @contextmanager
     def _branch_for_load(

@@ -56,11 +56,11 @@ class Workspace:
 
         Raises:
             InvalidNameError: there can be no branch of that name.
-            NotAllowedError: it is the branch that the agent starts from.
+            NotAllowedError: it is main, or the branch that the agent starts from.
         """
         own = BranchName.parse(branch)
-        if own == graph.snapshot().branch:
-            message = f"{own} is the branch that is reviewed, and cannot be written to directly"
+        if own.is_main or own == graph.snapshot().branch:
+            message = f"{own} is a branch for what was reviewed, and agents do not write to it"
             raise NotAllowedError(message, hint="name another branch to write to")
         return cls(graph, own, writes=writes, limits=limits or {})
 

@@ -148,6 +148,7 @@ class Queries:
 
         Raises:
             DiagnosticsError: the text is no query of this graph. Nothing was read.
+            InvalidInputError: the model made none of the vectors that are searched.
             InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
             EmbeddingError: a provider could not embed a text that is looked for.
             LimitExceededError: the budget does not suffice. What the query held is free.
@@ -158,6 +159,9 @@ class Queries:
         given, facts = self._bind(query, parameters)
         vectors: Mapping[str, ir.Value] = {}
         if facts.nearest:
+            if embedding_model is not None:
+                searched = data_at(self._store, snapshot)
+                self._texts.require_made(facts.nearest, searched, embedding_model)
             vectors = self._texts.embed(facts.nearest, given, embedding_model)
         plan = by_model(self._lower_query(snapshot, query, given, vectors), embedding_model)
         find_budget = budget(plan)

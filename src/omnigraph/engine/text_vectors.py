@@ -78,6 +78,22 @@ class TextVectors:
                 self._vectors[key] = known
         return known
 
+    def require_made(self, searches: Sequence[ir.Nearest], data: Data, model: str) -> None:
+        """Refuse a model other than the schema's that made none of the vectors that are searched.
+
+        Whoever runs a query may name a model, and some models are directories of this machine: one
+        that the graph knows nothing of is not even looked for.
+
+        Raises:
+            InvalidInputError: it made none.
+        """
+        for part in searches:
+            if part.embedded is None or part.embedded.model == model:
+                continue
+            vector, table = _with_model(part.embedded, model), data.table(part.table)
+            if not self._status(vector, table).current:
+                raise _other_model_error(vector, table)
+
     def notes(
         self, searches: Sequence[ir.Nearest], data: Data, model: str | None
     ) -> tuple[str, ...]:

@@ -17,8 +17,10 @@ from mcp_types import TextResourceContents
 import omnigraph
 from omnigraph.agents.protocol import make_server
 from omnigraph.agents.workspace import Workspace
+from omnigraph.errors import NotAllowedError
 from omnigraph.graph import Graph
 from omnigraph.model.names import BranchName
+from omnigraph.server.routes.agents import branch_of
 from tests.support.served import Served, serving, settings_for
 from tests.support.warm import omnigraph_program
 
@@ -163,6 +165,28 @@ def test_the_server_serves_agents_over_http(graph, served):
     session(over_http(served), own_branch)
 
 
+def test_no_two_actors_have_the_same_branch():
+    names = [
+        None, "anonymous", "ada", "Ada", "ada@example.com", "ada-example.com", "ada.example.com",
+        "ada/example.com", "ada--example.com", "-ada", "ada-", ".ada", "a..b", "a.b", "..", "@", "ä",
+        "ö", "a" * 80, "a" * 81, "a" * 200, "anonymous-", "b5fc85e503f9a4cc",
+    ]  # fmt: skip
+    own = {branch_of(name): name for name in names}
+    assert len(own) == len(names)
+    for branch in own:
+        assert BranchName.parse(branch) == branch
+        # Nor has an actor whose name is the rest of somebody else's branch.
+        rest = branch.removeprefix("agent/")
+        assert rest in names or branch_of(rest) not in own, rest
+
+
+def test_an_agent_never_writes_to_main(graph):
+    other = graph.at(branch="other")
+    for handle, branch in ((graph, "main"), (other, "main"), (other, "other")):
+        with pytest.raises(NotAllowedError, match="agents do not write to it"):
+            Workspace.open(handle, branch)
+
+
 def test_an_agent_uses_a_graph_that_a_server_has(graph, served):
     with omnigraph.connect(f"{served.url}/graphs/world", served.token) as remote:
         session(make_server(Workspace.open(remote, BRANCH)), whole_story)
@@ -188,7 +212,7 @@ def test_an_agent_over_http_leaves_neither_its_branch_nor_its_graph(graph, serve
     with served.client() as client:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         accept = {"Accept": "application/json, text/event-stream"}
-        for query in ("?branch=main", "?branch=../x", "?base=nothing"):
+        for query in ("?branch=main", "?branch=main&base=other", "?branch=../x", "?base=nothing"):
             refused = client.post(f"/graphs/world/mcp{query}", json=body, headers=accept)
             assert refused.status_code in (400, 403, 404), refused.text
     with served.client(None) as stranger:

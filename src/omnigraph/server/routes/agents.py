@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from hashlib import sha256
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
@@ -61,16 +61,24 @@ def branch_of(actor: str | None) -> str:
     >>> branch_of("ada"), branch_of(None)
     ('agent/ada', 'agent/anonymous')
     >>> branch_of("ada@example.com")
-    'agent/ada-example.com-b5fc85e5'
+    'agent/ada-example.com-b5fc85e55755f9e0'
     """
     if actor is None:
-        return "agent/anonymous"
+        return _ANONYMOUS
     plain = re.sub(r"[^A-Za-z0-9._-]", "-", actor)[:80].strip(".-")
-    if plain == actor and ".." not in plain:
-        return f"agent/{plain}"
-    # Two actors must not share a branch because their names look alike without some letters.
-    digest = sha256(actor.encode()).hexdigest()[:8]
+    named = f"agent/{plain}"
+    if plain == actor and ".." not in plain and not _RESERVED.search(named):
+        return named
+    # Two actors must not share a branch because their names look alike without some letters, nor
+    # may a name be that of another one's branch: what looks like one gets a digest, too.
+    digest = sha256(actor.encode()).hexdigest()[:_DIGEST_LENGTH]
     return f"agent/{re.sub(r'[.]+', '.', plain)}-{digest}".replace("/-", "/")
+
+
+_ANONYMOUS: Final = "agent/anonymous"
+_DIGEST_LENGTH: Final = 16
+_RESERVED: Final = re.compile(rf"^{_ANONYMOUS}$|[/-][0-9a-f]{{{_DIGEST_LENGTH}}}$")
+"""Branches that are no plain name of an actor."""
 
 
 class _Answer(Response):

@@ -35,17 +35,16 @@ from omnigraph.lang.source import Source
 from omnigraph.load.quarantine import RejectsFile
 from omnigraph.load.results import LoadResult, Progress
 from omnigraph.load.sources import Inputs
-from omnigraph.model.arguments import require_number
-from omnigraph.model.ids import CommitId
-from omnigraph.model.names import BranchName
 from omnigraph.server.answers import stream_arrow
 from omnigraph.server.bodies import save_body
 from omnigraph.server.context import Call, GraphCall, budget_of, read_json, refuse_key
+from omnigraph.server.models import require_own_models
 from omnigraph.server.routes.documents import gives, gives_bytes, takes, takes_bytes
 from omnigraph.server.routes.loads import (
     job_answer,
     open_job,
     refuse_early,
+    require_loadable,
     run_job,
     wants_async,
 )
@@ -71,6 +70,9 @@ _OF_PLACES: Final = frozenset(
     {"check", "cleanup", "recoveries.list", "recoveries.pending", "repair", "schema.purge"}
 )
 """Operations whose results say where tables are stored."""
+
+_OF_SCHEMAS: Final = frozenset({"schema.apply", "schema.plan"})
+"""Operations that take a new schema for a branch."""
 
 _GUARDED: Final = ("_url", "_key")
 """Settings that say where a server sends texts, and which secret of its own with them."""
@@ -129,8 +131,7 @@ async def load(request: Request, call: Call) -> Response:
 def _require_loadable(call: GraphCall, envelope: Mapping[str, Any]) -> None:
     """Refuse a load that the policy allows in no case: it does not become a job."""
     given = _arguments(envelope)
-    place = {name: given.get(name) for name in ("branch", "start")}
-    _handle(call, envelope).admit_load(**place, actor=call.actor)
+    require_loadable(_handle(call, envelope), given.get("branch"), given.get("start"))
 
 
 def _rejects_file(path: Path, name: object) -> RejectsFile | None:
@@ -251,13 +252,17 @@ async def call_method(request: Request, call: Call, operation: str) -> Response:
     envelope = (await read_json(request, CallBody)).model_dump()
 
     def run(cancellation: Cancellation | None) -> Response:
-        method = attrgetter(found.name)(_handle(call, envelope))
+        handle = _handle(call, envelope)
+        method = attrgetter(found.name)(handle)
         arguments = _checked_arguments(found, envelope) | _limits(request, found, envelope)
         own = {"actor": call.actor, "cancel": cancellation, "key": _key(request, found, envelope)}
         takes = _signature(method.__func__).parameters
         taken = own_arguments(found)
         arguments |= {name: own[name] for name in taken if name in takes and name in own}
         _require_fitting(method.__func__, arguments)
+        if found.name in _OF_SCHEMAS:
+            branch = arguments.get("branch") or str(handle.target.branch)
+            require_own_models(handle, arguments["schema"], branch)
         answer = _answer(method(**arguments))
         if found.name in _OF_PLACES:
             shown = call.service.hide_places(bytes(answer.body).decode())
@@ -321,12 +326,7 @@ def _target(envelope: Mapping[str, Any]) -> Target:
         return Target()
     if not isinstance(target, Target):
         raise _unfitting_error(why="target is none")
-    commit, version = target.commit, target.version
-    return Target(
-        BranchName.parse(target.branch),
-        None if commit is None else CommitId.parse(commit),
-        None if version is None else require_number(version, "version"),
-    )
+    return target.validated()
 
 
 def _arguments(envelope: Mapping[str, Any]) -> dict[str, Any]:

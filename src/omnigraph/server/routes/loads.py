@@ -16,8 +16,10 @@ from starlette.responses import FileResponse, Response
 from omnigraph.choices import EngineRequest, Mode, OnError
 from omnigraph.engine.budget import Cancellation
 from omnigraph.errors import ErrorCode, InvalidInputError, NotFoundError, OmnigraphError
+from omnigraph.graph import Graph
 from omnigraph.load.results import Progress
 from omnigraph.load.sources import Form
+from omnigraph.model.names import BranchName
 from omnigraph.policy.actions import Action
 from omnigraph.server import wire
 from omnigraph.server.answers import MediaType, answer_json, answer_write
@@ -85,7 +87,7 @@ async def load(request: Request, call: Call, how: Annotated[LoadQuery, Depends()
     header = request.headers.get("idempotency-key")
     suffix = _suffix_of(request)
     # Before the body is read: whoever may not load there sends no rows to this machine.
-    may_load = partial(call.graph.admit_load, branch=how.branch, start=how.start, actor=call.actor)
+    may_load = partial(require_loadable, call.graph, how.branch, how.start)
     await service.read(None, call.actor, lambda _: may_load())
     source = service.scratch / f"load-{service.clock.ulid()}{suffix}"
     options = {**asdict(how), "mode": str(how.mode), "on_error": str(how.on_error)}
@@ -115,6 +117,20 @@ async def load(request: Request, call: Call, how: Annotated[LoadQuery, Depends()
     run = _loader(call, source, options, job_key(job), rejects)
     service.start_job(lambda: run_job(service, job, run))
     return job_answer(call, job)
+
+
+def require_loadable(graph: Graph, branch: str | None, start: str | None) -> None:
+    """Refuse a load that the policy allows in no case, as the load itself would.
+
+    Raises:
+        NotAllowedError: the handle cannot write, or the actor may not load there.
+        BranchNotFoundError: there is no branch to start at.
+    """
+    graph.require_writable()
+    if start is not None:
+        graph.snapshot(branch=start)
+    place = graph.target.branch if branch is None else BranchName.parse(branch)
+    graph.authority.require(Action.LOAD, branch=place)
 
 
 def _suffix_of(request: Request) -> str:

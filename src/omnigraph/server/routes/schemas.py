@@ -13,6 +13,7 @@ from omnigraph.schema import codec
 from omnigraph.server import wire
 from omnigraph.server.answers import MediaType, answer_json
 from omnigraph.server.context import AtPoint, Call, expected_head, read_json, refuse_key
+from omnigraph.server.models import require_own_models
 from omnigraph.server.routes.documents import gives, gives_bytes, takes
 
 router = APIRouter(prefix="/graphs/{graph}/schema")
@@ -61,6 +62,7 @@ async def plan_schema(request: Request, call: Call) -> Response:
     body = await read_json(request, wire.SchemaBody)
 
     def run(_: Cancellation) -> Response:
+        require_own_models(call.graph, _text(body), body.branch)
         return answer_json(call.graph.schema.plan(_text(body), **_change(body)).to_json())
 
     return await call.read(run)
@@ -76,6 +78,7 @@ async def apply_schema(request: Request, call: Call) -> Response:
     head = expected_head(request, body.expect_head)
 
     def run() -> Response:
+        require_own_models(call.graph, _text(body), body.branch)
         result = call.graph.schema.apply(
             _text(body),
             **_change(body),
