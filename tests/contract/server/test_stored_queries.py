@@ -1,10 +1,12 @@
 """Stored queries over HTTP: what may be invoked is run by name, and all else does not exist."""
 
 import json
+import re
 
 import pytest
 
 import omnigraph
+from omnigraph.documents.operations import OPERATIONS
 from omnigraph.engine.query_results import QueryResult
 from omnigraph.errors import NotAllowedError
 from tests.contract.server.test_http import problem
@@ -41,7 +43,8 @@ def served(tmp_path_factory):
     )
     (folder / "rules.cedar").write_text(RULES)
     places = {"world": str(folder / "world")}
-    settings = settings_for(folder, places, policy=folder / "rules.cedar")
+    limits = {"load_bytes": 1_000_000}
+    settings = settings_for(folder, places, policy=folder / "rules.cedar", limits=limits)
     with serving(settings) as running, running.client() as ada:
         stored = ada.post("/graphs/world/queries", json={"query": STORED})
         assert stored.status_code == 201, stored.text
@@ -157,14 +160,64 @@ def eve_token(client):
     return client.headers["Authorization"].removeprefix("Bearer ")
 
 
-def test_a_graph_of_which_nothing_may_be_read_does_not_exist(served):
+def test_a_graph_of_which_nothing_may_be_done_does_not_exist(served, ada):
+    """On every route of the document, and each method of a graph, before a body is looked at."""
+    document = ada.get("/openapi.json").json()
+    routes = [
+        (method.upper(), path)
+        for path, methods in document["paths"].items()
+        for method in methods
+        if "{graph}" in path
+    ]
+    routes += [("POST", f"/graphs/{{graph}}/calls/{name}") for name in OPERATIONS]
+    routes.append(("POST", "/graphs/{graph}/mcp"))
+    assert len(routes) > 100
+    jobs, scratch = served.service.jobs, served.service.scratch
+    before = [*jobs.list("world")], sorted(scratch.iterdir())
     text, _ = served.tokens().create("stranger")
     with served.client(text) as stranger:
         assert stranger.get("/graphs").json() == {"graphs": []}
-        mutate = {"query": 'query q() { insert Person { name: "x" } }'}
-        for name in ("world", "nothing"):
-            problem(stranger.get(f"/graphs/{name}/branches/main"), 404, "graph_not_found")
-            problem(stranger.post(f"/graphs/{name}/mutate", json=mutate), 404, "graph_not_found")
+        for method, path in routes:
+            answers = []
+            for name in ("world", "nothing"):
+                place = re.sub(r"{\w+}", "1", path.replace("{graph}", name))
+                for body in (b"", b"{}", b"x" * 300_000):
+                    answer = stranger.request(method, place, content=body)
+                    found = problem(answer, 404, "graph_not_found")
+                    del found["request_id"]
+                    answers.append(str(found).replace(name, "…"))
+            assert len(set(answers)) == 1, (method, path, answers)
+    assert ([*jobs.list("world")], sorted(scratch.iterdir())) == before
+
+
+def test_who_may_only_load_can(served, ada):
+    """A graph exists for who may write it and read nothing of it."""
+    line = b'{"type": "Person", "data": {"name": "sensor"}}'
+    with served.client(served.tokens().create("sensor")[0]) as sensor:
+        problem(sensor.post("/graphs/world/load", content=line), 404, "graph_not_found")
+        rules = served.service.settings.policy
+        text = rules.read_text()
+        more = 'permit(principal == Actor::"sensor", action == Action::"load", resource);'
+        rules.write_text(f"{text}\n{more}\n")
+        try:
+            assert sensor.post("/graphs/world/load", content=line).status_code == 200
+            problem(sensor.get("/graphs/world/schema"), 404, "branch_not_found")
+            assert sensor.get("/graphs/world/branches").json()["branches"] == []
+        finally:
+            rules.write_text(text)
+    assert ada.get("/graphs/world/entities/Person/sensor").status_code == 200
+
+
+def test_rows_of_who_may_not_load_are_not_received(served, agent):
+    """Refused before the body is read, so that nothing is kept, and no job is made."""
+    headers = {"Prefer": "respond-async"}
+    line = b'{"type": "Person", "data": {"name": "x"}}'
+    problem(agent.post("/graphs/world/load", content=line, headers=headers), 403, "forbidden")
+    # Longer than a body may be: that is not even noticed.
+    large = b" " * (served.service.settings.limits.load_bytes + 1)
+    problem(agent.post("/graphs/world/load", content=large), 403, "forbidden")
+    assert [job for job in served.service.jobs.list("world") if job.actor == "agent"] == []
+    assert list(served.service.scratch.iterdir()) == []
 
 
 def test_an_actor_sees_its_own_jobs(ada, agent):
