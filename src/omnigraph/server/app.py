@@ -88,6 +88,7 @@ def make_app(service: GraphService) -> FastAPI:
         lifespan=live,
         responses=PROBLEMS,
         generate_unique_id_function=name_operation,
+        # A redirect would lead to whatever host the request names.
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
