@@ -57,6 +57,17 @@ def end(code: int) -> NoReturn:
 
     Releasing what the libraries hold, object by object, takes a sixth of a short command.
     """
+    # From Python 3.13 on, the interrupt of what waits for threads is reported and not raised.
+    report = sys.unraisablehook
+
+    def interrupt_or_report(unraisable: sys.UnraisableHookArgs) -> None:
+        nonlocal code
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            code = Exit.INTERRUPTED
+        else:
+            report(unraisable)
+
+    sys.unraisablehook = interrupt_or_report
     # In the order of Python's own end: threads, callbacks, streams.
     try:
         threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  # no public name

@@ -122,7 +122,8 @@ def failure_of(case: Callable[[Any], object], graph: object) -> Any:
 def describe(error: Exception, pair: Pair) -> object:
     """All that a caller can see of an error, with one name for the place of the graph."""
     if not isinstance(error, OmnigraphError):
-        return type(error), str(error)
+        # From 3.13 on, Python also guesses which argument was meant.
+        return type(error), str(error).partition(". Did you mean")[0]
     own = {name: typed(value) for name, value in sorted(vars(error).items()) if name != "details"}
     shown = repr([type(error), str(error), error.retryable, own, plain(error.details)])
     # Ids are made anew by each attempt.

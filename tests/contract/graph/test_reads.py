@@ -41,7 +41,7 @@ CASES: Final[dict[str, Callable[[Any], object]]] = {
     "query by name": lambda g: g.query(
         ALL + " query two() { match { $p: Person } return { count(*) } }", name="two"
     ),
-    "query within limits": lambda g: g.query(ALL, timeout=timedelta(seconds=30), max_rows=10),
+    "query within limits": lambda g: g.query(ALL, timeout=timedelta(seconds=30), max_rows=100),
     "explain": lambda g: g.explain(ALL),
     "snapshot": lambda g: g.snapshot(),
     "snapshot of a branch": lambda g: g.snapshot(branch="draft"),
