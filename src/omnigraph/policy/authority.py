@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from omnigraph.clock import is_ulid
 from omnigraph.errors import (
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from omnigraph.storage.tables import Table
     from omnigraph.transaction.protocol import Order, Transactions
     from omnigraph.transaction.view import View
+    from omnigraph.transaction.work import Work
 
 POLICY_VARIABLE: Final = "OMNIGRAPH_POLICY"
 ACTOR_VARIABLE: Final = "OMNIGRAPH_ACTOR"
@@ -208,11 +209,12 @@ class Authority:
             transactions.admit_result = self.admit_result
             transactions.conceal = self.conceal
 
-    def admit_result(self, order: Order, types: Collection[str], before: View, after: View) -> None:
-        """Refuse a write that would let others read, through it, what its actor may not read.
+    def admit_result(self, order: Order, work: Work[Any], before: View, after: View) -> None:
+        """Refuse a write after which somebody could read what its actor may not read.
+
+        Rules name types, so a type that gets another name is under other rules from then on.
 
         Args:
-            types: The types that it changes.
             before: What it was planned on, and `after` what it would make.
 
         Raises:
@@ -222,7 +224,10 @@ class Authority:
             return
         from omnigraph.policy.stored_queries import admit_texts
 
-        admit_texts(self.acting_as(order.actor), order, types, before, after)
+        writing = self.acting_as(order.actor)
+        if renamed := sorted(work.renamed_types):
+            writing.require(Action.READ, branch=order.branch, types=renamed)
+        admit_texts(writing, order, work.touched_types, before, after)
 
     def require_readable(self, snapshot: Snapshot, tables: Iterable[TableKey]) -> None:
         """Refuse to read rows of a type that the policy keeps from the actor.

@@ -139,9 +139,9 @@ Admit: TypeAlias = "Callable[[Order, Collection[str]], None]"
 """Raises if the actor of a write may not make it. Called before the plan, and after it with the
 types that the write changes."""
 
-AdmitResult: TypeAlias = "Callable[[Order, Collection[str], View, View], None]"
+AdmitResult: TypeAlias = "Callable[[Order, Work[Any], View, View], None]"
 """Raises if the actor of a write may not leave its result behind. Called after staging with the
-types that the write changes, the view that it was planned on, and the view that it would make."""
+plan, the view that it was made on, and the view that it would make."""
 
 Conceal: TypeAlias = "Callable[[str], AbstractContextManager[None]]"
 """Makes a branch that the actor may not read look like one that does not exist, for a block that
@@ -369,7 +369,7 @@ class Transactions:
         if work.verify is not None:
             work.verify(staged)
         if self.admit_result is not None and order.kind not in MAINTENANCE_KINDS:
-            self.admit_result(order, work.touched_types, view, self._result(view, work, staged))
+            self.admit_result(order, work, view, self._result(view, work, staged))
         hit(Failpoint.WRITE_AFTER_STAGE)
         return work, staged
 

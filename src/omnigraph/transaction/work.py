@@ -127,6 +127,12 @@ class Work(Generic[Report]):
             keys |= change.dropped | created | set(change.changed)
         return frozenset(key.type_name for key in keys)
 
+    @property
+    def renamed_types(self) -> frozenset[str]:
+        """The types that it gives another name, by the name that they have until then."""
+        changed = {} if self.schema_change is None else self.schema_change.changed
+        return frozenset(key.type_name for key, new in changed.items() if new.key != key)
+
 
 @dataclass(frozen=True, slots=True)
 class TransactionResult(Generic[Report]):

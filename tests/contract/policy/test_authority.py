@@ -232,6 +232,29 @@ def test_a_branch_does_not_show_the_commits_of_the_hidden_one_that_it_came_from(
     assert outcome(lambda: ada.changes(after="hidden")) == ABSENT
 
 
+def test_a_type_is_not_renamed_by_who_may_not_read_it(place):
+    (place / "rules.cedar").write_text(
+        "permit(principal, action, resource);"
+        'forbid(principal, action == Action::"read", resource == Type::"Salary")'
+        ' unless { principal == Actor::"hal" };'
+    )
+    ada, hal = opened(place, "ada"), opened(place, "hal")
+    renamed = SCHEMA.replace("node Salary {", 'node Pay @rename_from("Salary") {')
+    renamed = renamed.replace("-> Salary", "-> Pay")
+    with pytest.raises(NotAllowedError, match="ada may not read type Salary on branch draft/1"):
+        ada.schema.apply(renamed, branch="draft/1")
+    # Other changes of the type are allowed, and so is a rename of what she may read.
+    ada.schema.apply(SCHEMA.replace("amount: I64", "amount: I64  note: String?"), branch="draft/1")
+    person = SCHEMA.replace("node Person {", 'node Human @rename_from("Person") {')
+    ada.branches.create("draft/3")
+    ada.schema.apply(person.replace("Earns: Person", "Earns: Human"), branch="draft/3")
+    # Nor does she bring in what somebody else has renamed.
+    hal.branches.create("draft/2").schema.apply(renamed)
+    with pytest.raises(NotAllowedError, match="ada may not read type Salary on branch main"):
+        ada.merge("draft/2")
+    hal.merge("draft/2")
+
+
 def test_the_actor_of_a_write_counts_and_not_that_of_the_handle(place):
     with pytest.raises(NotAllowedError, match="ada may not mutate branch main"):
         opened(place, "hal").mutate(ADD, actor="ada")
