@@ -41,7 +41,7 @@ LIMITS: Final = "[limits]\nreads_per_actor = 16\nwrites_per_actor = 8\n"
 
 POINTS: Final = 1_000
 STREAM_ROWS: Final = 1_000_000
-STREAM_ROUNDS: Final = 7
+STREAM_ROUNDS: Final = 21
 CLIENTS: Final = 8
 SECONDS: Final = 10.0
 CROWD: Final = 64

@@ -61,6 +61,41 @@ def go_on(spark: SparkSession, graph: Graph, folder: Path) -> dict[str, Any]:
     return seen
 
 
+def stream(spark: SparkSession, graph: Graph, folder: Path) -> dict[str, Any]:
+    """A sink of Spark, the source of changes, and the way that is refused."""
+    inbox = folder / "inbox"
+    inbox.mkdir()
+    (inbox / "1.json").write_text('{"name": "Eve", "age": 5}\n')
+    arrivals = spark.readStream.schema("name string, age long").json(str(inbox))
+    seen: dict[str, Any] = {}
+    try:
+        graph.ingest(arrivals, type="Person", checkpoint=folder / "refused")
+    except omnigraph.errors.InvalidInputError as error:
+        seen["ingest"] = str(error.code)
+    for _ in range(2):
+        sink = arrivals.writeStream.format("omnigraph").option("graph", graph.uri)
+        sink = sink.option("checkpointLocation", str(folder / "people"))
+        sink.trigger(availableNow=True).start("Person").awaitTermination()
+    seen["streamed"] = [record.batch.number for record in graph.streams.list()]
+
+    changes = spark.readStream.format("omnigraph").option("graph", graph.uri)
+    changes = changes.option("changes", "true").load("Person").selectExpr("op", "id")
+    feed = changes.writeStream.format("json").option("checkpointLocation", str(folder / "feed"))
+    feed.trigger(availableNow=True).start(str(folder / "changes")).awaitTermination()
+    followed = spark.read.schema("op string, id string").json(str(folder / "changes"))
+    seen["followed"] = sorted(map(list, followed.where("id = 'Eve'").collect()))
+    return seen
+
+
+def maintain(graph: Graph) -> dict[str, Any]:
+    """Algorithms and upkeep on Spark."""
+    found = graph.algorithms.components(engine="spark").to_arrow()
+    return {
+        "components": len(set(found["component"].to_pylist())),
+        "indexed": str(graph.ensure_indices(engine="spark").engine),
+    }
+
+
 def tour(address: str, folder: Path, *, is_long: bool) -> dict[str, Any]:
     """What a program sees: at first its session lacks the settings that plans rely on."""
     from pyspark.sql import SparkSession
@@ -77,7 +112,11 @@ def tour(address: str, folder: Path, *, is_long: bool) -> dict[str, Any]:
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
     seen |= begin(session, graph)
-    return seen | go_on(session, graph, folder) if is_long else seen
+    if is_long:
+        seen |= go_on(session, graph, folder)
+        seen |= stream(session, graph, folder)
+        seen |= maintain(graph)
+    return seen
 
 
 if __name__ == "__main__":

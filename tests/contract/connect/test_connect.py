@@ -71,6 +71,11 @@ def test_everything_works_through_spark_connect(server: str, tmp_path: Path) -> 
         "read": [["Ada", 37], ["Bob", 8], ["Dan", 1]],
         "joined": [["Cyd", "Person"]],
         "exported": ["Ada", "Bob", "Cyd", "Dan"],
+        "ingest": "engine_unavailable",
+        "streamed": [0],
+        "followed": [["insert", "Eve"]],
+        "components": 4,
+        "indexed": "spark",
     }
 
 
