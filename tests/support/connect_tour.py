@@ -78,8 +78,8 @@ def stream(spark: SparkSession, graph: Graph, folder: Path) -> dict[str, Any]:
         sink.trigger(availableNow=True).start("Person").awaitTermination()
     seen["streamed"] = [record.batch.number for record in graph.streams.list()]
 
-    changes = spark.readStream.format("omnigraph").option("graph", graph.uri)
-    changes = changes.option("changes", "true").load("Person").selectExpr("op", "id")
+    source = spark.readStream.format("omnigraph").option("graph", graph.uri)
+    changes = source.option("changes", "true").load("Person").selectExpr("op", "id")
     feed = changes.writeStream.format("json").option("checkpointLocation", str(folder / "feed"))
     feed.trigger(availableNow=True).start(str(folder / "changes")).awaitTermination()
     followed = spark.read.schema("op string, id string").json(str(folder / "changes"))
