@@ -55,7 +55,7 @@ _BLANK: Final = "\n\n"
 def body() -> Iterator[str]:
     """The page's lines, without its head."""
     yield from ("## Opening", "", "`omnigraph.__version__` is the release that is installed.")
-    for name in ("open", "init", "connect"):
+    for name in ("open", "init", "import_original", "connect"):
         yield from _callable(f"omnigraph.{name}", getattr(omnigraph, name))
     yield from ("", "## A graph", "", _SPARK)
     yield from _members("graph", Graph)

@@ -48,12 +48,19 @@ if TYPE_CHECKING:
     )
     from omnigraph.evolution.results import SchemaResult, SchemaRevision
     from omnigraph.export.results import ExportResult
-    from omnigraph.graph import Graph, Target, init, open  # noqa: A004  # omnigraph.open is the API
+    from omnigraph.graph import (
+        Graph,
+        Target,
+        import_original,
+        init,
+        open,  # noqa: A004  # omnigraph.open is the API
+    )
     from omnigraph.integrity.violations import IntegrityError, Violation
     from omnigraph.lang.diagnostics import DiagnosticsError
     from omnigraph.load.results import LoadResult
     from omnigraph.maintenance.checking.report import CheckReport, Finding
     from omnigraph.maintenance.cleanup.results import CleanupResult
+    from omnigraph.maintenance.copying.results import CopyResult
     from omnigraph.maintenance.purge.results import PurgeResult
     from omnigraph.maintenance.results import (
         EmbedResult,
@@ -75,6 +82,7 @@ if TYPE_CHECKING:
     from omnigraph.model.streams import StreamBatch, StreamRecord
     from omnigraph.model.tags import Tag
     from omnigraph.mutation.results import MutationResult
+    from omnigraph.originals.results import ImportResult
     from omnigraph.recovery.entries import RecoveryEntry
     from omnigraph.recovery.sidecars import Pending
     from omnigraph.remote.graph import RemoteGraph, connect
@@ -103,6 +111,7 @@ __all__ = [
     "CommitNotFoundError",
     "Conflict",
     "ConflictError",
+    "CopyResult",
     "Counts",
     "DiagnosticsError",
     "EmbedResult",
@@ -118,6 +127,7 @@ __all__ = [
     "Graph",
     "GraphDiff",
     "GraphNotFoundError",
+    "ImportResult",
     "IndexResult",
     "IndexStatus",
     "Ingest",
@@ -172,6 +182,7 @@ __all__ = [
     "Violation",
     "connect",
     "errors",
+    "import_original",
     "init",
     "open",
     "parse_schema",
@@ -188,6 +199,7 @@ _HOMES = {
     "Catalog": "omnigraph.schema.catalog",
     "CheckReport": "omnigraph.maintenance.checking.report",
     "CleanupResult": "omnigraph.maintenance.cleanup.results",
+    "CopyResult": "omnigraph.maintenance.copying.results",
     "Commit": "omnigraph.model.commits",
     "CommitChanges": "omnigraph.changes.diffs",
     "CommitLetGoError": "omnigraph.errors",
@@ -209,6 +221,7 @@ _HOMES = {
     "Graph": "omnigraph.graph",
     "GraphDiff": "omnigraph.changes.diffs",
     "GraphNotFoundError": "omnigraph.errors",
+    "ImportResult": "omnigraph.originals.results",
     "IndexResult": "omnigraph.maintenance.results",
     "IndexStatus": "omnigraph.maintenance.results",
     "Ingest": "omnigraph.streams.handles",
@@ -262,6 +275,7 @@ _HOMES = {
     "TypeNotFoundError": "omnigraph.errors",
     "Violation": "omnigraph.integrity.violations",
     "connect": "omnigraph.remote.graph",
+    "import_original": "omnigraph.graph",
     "init": "omnigraph.graph",
     "open": "omnigraph.graph",
     "parse_schema": "omnigraph.schema.parser",
@@ -273,7 +287,7 @@ __version__: str
 
 
 if not TYPE_CHECKING:
-    # A type checker would take this to have every name, however it is spelt.
+    # A type checker would take this to have every name, however it is written.
     def __getattr__(name: str) -> object:
         from importlib import import_module
 

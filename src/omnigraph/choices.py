@@ -54,6 +54,17 @@ class Mode(StrEnum):
     """The rows of each type that the input names are all that the type has; others stay."""
 
 
+class OnDuplicate(StrEnum):
+    """What a load does with several rows of one id."""
+
+    REJECT = "reject"
+    """All of them break a rule."""
+    FIRST = "first"
+    """The first one is loaded, in the order of the source."""
+    LAST = "last"
+    """The last one is loaded."""
+
+
 class OnError(StrEnum):
     """What a load does with rows that break rules."""
 

@@ -16,7 +16,7 @@
     │   ├── TagNotFoundError
     │   └── TypeNotFoundError
     ├── AlreadyExistsError             choose another name, or open it
-    ├── ConflictError                  read again, plan again                  retryable
+    ├── ConflictError                  read again and retry                    retryable
     │   ├── MergeConflictError         decide what conflicts                   (merge)
     │   ├── StaleHeadError             the branch moved; nothing became visible
     │   └── TableConflictError         a table moved under a staged write
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from omnigraph.merge.conflicts import MergeConflictError as MergeConflictError
     from omnigraph.schema.findings import InvalidSchemaError as InvalidSchemaError
     from omnigraph.schema.plan import MigrationRefusedError as MigrationRefusedError
+
+RETRY_HINT: Final = "another write changed it: read the branch again, and retry"
+"""The next step after a conflict with a concurrent write."""
 
 _HOMES: Final = {
     "DiagnosticsError": "omnigraph.lang.diagnostics",

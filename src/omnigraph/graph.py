@@ -92,6 +92,8 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.checking.report import CheckReport
     from omnigraph.maintenance.checking.rules import Progress as CheckProgress
     from omnigraph.maintenance.cleanup.results import CleanupResult
+    from omnigraph.maintenance.copying.results import CopyResult
+    from omnigraph.maintenance.copying.run import CopyProgress
     from omnigraph.maintenance.indexes import IndexRun
     from omnigraph.maintenance.optimize import Compaction
     from omnigraph.maintenance.purge.run import Purges
@@ -105,7 +107,9 @@ if TYPE_CHECKING:
     from omnigraph.merge.run import Merges, Options
     from omnigraph.mutation.plan import Mutations
     from omnigraph.mutation.results import MutationResult
+    from omnigraph.originals.results import ImportResult
     from omnigraph.policy.policies import AccessPolicy
+    from omnigraph.policy.sight import Sight
     from omnigraph.recovery.entries import RecoveryEntry
     from omnigraph.relational.plans import Plan
     from omnigraph.schema.plan import SchemaPlan
@@ -154,11 +158,11 @@ def open(  # noqa: A001  # omnigraph.open reads as it should
     policy: str | PathLike[str] | None = None,
     clock: Clock | None = None,
 ) -> Graph:
-    """Open a graph. Unless read-only, migrate an older format and recover interrupted writes.
+    """Open a graph. Unless read-only, recover interrupted writes.
 
     Args:
         actor: Who acts through this handle, unless a write names another.
-        read_only: Write nothing at all, not even a migration.
+        read_only: Write nothing at all, not even a recovery.
         policy: What actors may do: a `.toml` or `.cedar` file; `$OMNIGRAPH_POLICY` when None, and
             everything without either.
 
@@ -166,7 +170,8 @@ def open(  # noqa: A001  # omnigraph.open reads as it should
         GraphNotFoundError: there is no graph at this URI.
         NotFoundError: there is no such policy.
         InvalidInputError: the policy is not valid.
-        FormatError: its format is newer than this release, or too old for it.
+        FormatError: its format is newer than this release, or a Rust release wrote it
+            (`import_original`).
         RecoveryNeededError: an interrupted write cannot be recovered without a person. The graph
             can still be opened read-only.
     """
@@ -185,13 +190,39 @@ def open(  # noqa: A001  # omnigraph.open reads as it should
 
     # The handle starts with what its preparation has read.
     manifest = Manifest(store)
-    lifecycle.prepare(manifest, clock)
+    lifecycle.prepare(manifest)
     graph = Graph(
         store, clock, read_only=False, actor=actor, manifest=manifest, authority=authority
     )
     # Omnigraph's own work, whoever opens the graph.
     graph._transactions.recovery.heal()  # noqa: SLF001  # a function of the same facade
     return graph
+
+
+def import_original(
+    source: str | PathLike[str], target: str | PathLike[str], *, clock: Clock | None = None
+) -> ImportResult:
+    """Make a graph of a Rust release again, with every branch, commit, actor, time and row.
+
+    The source is only read. An import that was interrupted is continued by the same call; until it
+    has ended, the target is not a graph.
+
+    Args:
+        source: The graph that a release from 0.4 to 0.8 wrote, wherever it is by now.
+        target: An empty or a new place: a directory, `file:///directory` or `s3://bucket/prefix`.
+
+    Raises:
+        GraphNotFoundError: the source holds no graph.
+        FormatError: the source cannot be imported; the message says why. The target is not a graph.
+        AlreadyExistsError: the target holds something else. It is untouched.
+        TableConflictError: another process is importing into the target. Call it again.
+    """
+    from omnigraph.backends.registry import Backends
+    from omnigraph.originals.run import import_graph
+    from omnigraph.storage.store import Store
+
+    clock = clock or SystemClock()
+    return import_graph(Store.open(source), Store.open(target), clock, Backends().local)
 
 
 def diff_schemas(
@@ -257,7 +288,7 @@ class Target:
             return cls(MAIN if branch is None else BranchName.parse(branch), version=version)
         if branch is not None or version is not None:
             message = "a commit was given, and a branch or a version with it"
-            hint = "a commit says it all: give it alone, or a branch and a version"
+            hint = "give either a commit, or a branch and a version"
             raise InvalidInputError(message, hint=hint)
         place = points.locate(commit)
         return cls(place.near, place.commit_id)
@@ -580,6 +611,21 @@ class Graph:
             NotFoundError: the branch, the commit or the version does not exist.
             InvalidInputError: a commit was given together with a branch or a version.
         """
+        return self._shown(self.full_snapshot(branch=branch, commit=commit, version=version))
+
+    def _shown(self, snapshot: Snapshot) -> Snapshot:
+        """A snapshot as the actor may see it."""
+        return self.authority.sight(snapshot.branch).snapshot(snapshot)
+
+    def full_snapshot(
+        self, *, branch: str | None = None, commit: str | None = None, version: int | None = None
+    ) -> Snapshot:
+        """As `snapshot`, with the tables of types that the actor may not read: for the accessors.
+
+        Raises:
+            NotFoundError: the branch, the commit or the version does not exist.
+            InvalidInputError: a commit was given together with a branch or a version.
+        """
         target = self._target
         with self.authority.conceal(commit or branch or target.commit or target.branch):
             if (branch, commit, version) != (None, None, None):
@@ -644,7 +690,7 @@ class Graph:
         request = BudgetRequest.parse(
             timeout=timeout, memory=memory, max_rows=max_rows, cancel=cancel
         )
-        snapshot = self.snapshot(branch=branch, commit=commit, version=version)
+        snapshot = self.full_snapshot(branch=branch, commit=commit, version=version)
         with self._detect_removal(snapshot):
             return self._queries.run(
                 snapshot,
@@ -684,7 +730,7 @@ class Graph:
         Takes the arguments of `query` that a plan depends on, and raises its errors.
         """
         request = BudgetRequest.parse(memory=memory)
-        snapshot = self.snapshot(branch=branch, commit=commit, version=version)
+        snapshot = self.full_snapshot(branch=branch, commit=commit, version=version)
         text = query_text(source)
         with self._detect_removal(snapshot):
             return self._queries.explain(
@@ -756,10 +802,11 @@ class Graph:
             name=name,
             embedding=embedding,
             budget=budget,
-            admit=self.authority.acting_as(order.actor).require_readable,
+            admit=partial(self._transactions.require_admitted, order),
         )
+        sight = self._sight_of(order)
         if key is None:
-            return result_of(self._transactions.run(order, mutation.plan))
+            return sight.mutation(result_of(self._transactions.run(order, mutation.plan)))
         from omnigraph.mutation.results import MutationResult
         from omnigraph.transaction.requests import RequestKey
 
@@ -767,13 +814,14 @@ class Graph:
             text = query_text(source).text
             described = (order.kind, order.branch, text, name, params, expect_head, message)
             key = RequestKey.parse(key, *described)
-        return self.requests.run(
+        result = self.requests.run(
             order,
             key,
             lambda order: result_of(self._transactions.run(order, mutation.plan)),
             read=MutationResult.from_json,
             preview=result_of,
         )
+        return sight.mutation(result)
 
     def load(
         self,
@@ -784,6 +832,8 @@ class Graph:
         start: str | None = None,
         on_error: str = "fail",
         rejects: str | Path | None = None,
+        on_duplicate: str | None = None,
+        order_by: str | None = None,
         ignore_unknown: bool = False,
         csv: CsvOptions | None = None,
         engine: str | None = None,
@@ -808,6 +858,11 @@ class Graph:
                 or the load may have landed: the error then has a note.
             on_error: `fail`, or `quarantine`: rows that break rules are written to `rejects` with
                 their reasons, and the others are loaded.
+            on_duplicate: Which of several rows of one id is loaded: `first`, `last`, or none, as
+                they break a rule (`reject`). By default, `merge` loads the last one, unless the
+                rows of a DataFrame of Spark have no order, and the other modes reject them.
+            order_by: The column that orders the rows of DataFrames of Spark and Arrow tables, so
+                that one of them is the last; nulls are first. It need not be a property.
             ignore_unknown: Whether values that no property takes are dropped instead of refused.
             csv: How CSV files are read: `delimiter`, `quote`, `escape`, `header`, `null` and
                 `encoding`, by name or as texts like `delimiter=|,null=NA`; those of one type as
@@ -848,6 +903,8 @@ class Graph:
             mode=require_text(mode, "mode"),
             on_error=require_text(on_error, "on_error"),
             rejects=rejects,
+            on_duplicate=on_duplicate,
+            order_by=order_by,
             ignore_unknown=ignore_unknown,
             csv=csv,
             engine=engine,
@@ -859,7 +916,7 @@ class Graph:
             if key is not None and not isinstance(key, RequestKey):
                 described = (order.branch, mode, repr(source), message, expect_head)
                 key = RequestKey.parse(key, *described)
-            result = self._loads.run(order, request, key)
+            result = self._sight_of(order).load(self._loads.run(order, request, key))
         if not index or result.commit_id is None:
             return result
         wanted = follow_up(engine, result.engine)
@@ -869,7 +926,7 @@ class Graph:
             failures = (*result.warnings, index_failure(order.branch, failure))
             return replace(result, warnings=failures)
         except BaseException as interruption:
-            note = f"the load itself is done, as commit {result.commit_id}"
+            note = f"the load landed as commit {result.commit_id}"
             interruption.add_note(f"{note}; {index_remedy(order.branch)}")
             raise
         return result
@@ -887,6 +944,8 @@ class Graph:
         branch: str | None = None,
         on_error: str = "fail",
         rejects: str | PathLike[str] | None = None,
+        on_duplicate: str | None = None,
+        order_by: str | None = None,
         ignore_unknown: bool = False,
         embed: str = "auto",
         every: str | None = None,
@@ -908,6 +967,10 @@ class Graph:
                 location of the checkpoint when None.
             on_error: `fail` stops the stream at rows that break rules, `quarantine` writes them to
                 a file of the batch in the directory `rejects`, and loads the others.
+            on_duplicate: Which of several rows of one id in a batch is loaded: `first` or `last`,
+                which need `order_by`, or none (`reject`). By default, `merge` loads the last one
+                if `order_by` is given.
+            order_by: The column that orders the rows of a batch.
             every: How often to make a batch, such as `10 seconds`; as soon as the one before is
                 done when None.
             available_now: Whether the stream ends when it has read what there is now.
@@ -933,6 +996,8 @@ class Graph:
             mode=mode,
             on_error=on_error,
             rejects=rejects,
+            on_duplicate=on_duplicate,
+            order_by=order_by,
             ignore_unknown=ignore_unknown,
             embed=embed,
             adopts=adopt,
@@ -965,7 +1030,10 @@ class Graph:
             yield
         except OutcomeUnknownError as failure:
             if branch is not None:
-                note = f"branch {name} was made for this load, and stays: the commit may be on it"
+                note = (
+                    f"branch {name} was created for this load and was not deleted: the commit "
+                    "may be on it"
+                )
                 failure.add_note(note)
             raise
         except BaseException as failure:
@@ -979,7 +1047,7 @@ class Graph:
         """A new branch at the tip of another; None if there is one of that name."""
         name = order.branch
         # Read even where nothing is to be created: a misspelt start is refused in any case.
-        source = self.snapshot(branch=start)
+        source = self.full_snapshot(branch=start)
         # Before it is looked up: the refusal of a load does not tell which branches there are.
         self.authority.admit(order, ())
         if name in self._manifest.branches():
@@ -1007,7 +1075,7 @@ class Graph:
             # Others deleted it. A branch that has its name by now is theirs.
             return
         except OmnigraphError as second:
-            note = f"branch {branch.name}, which was made for this load, was not deleted"
+            note = f"branch {branch.name}, which was created for this load, was not deleted"
             failure.add_note(f"{note}: {second.message}")
 
     def export(
@@ -1042,19 +1110,29 @@ class Graph:
         """
         from omnigraph.export.run import ExportOrder, export
 
+        view = self._view()
+        branch, wanted = view.snapshot.branch, require_texts(types, "types")
+        named = [type_.name for type_ in view.catalog.types_named(wanted)]
+        self.authority.require(Action.EXPORT, branch=branch, types=() if wanted is None else named)
+        shown = named
+        if wanted is None:
+            shown = [name for name in named if self._may_export(branch, name)]
+        self.authority.require(Action.READ, branch=branch, types=shown)
         order = ExportOrder(
             require_path(target, "target"),
-            types=require_texts(types, "types"),
+            types=tuple(shown),
             format=None if format is None else require_text(format, "format"),
             engine=engine,
             replaces=replace,
             progress=progress,
+            hidden=tuple(sorted(set(named).difference(shown))),
         )
-        view = self._view()
-        types = [type_.name for type_ in view.catalog.types_named(order.types)]
-        self.authority.require(Action.EXPORT, branch=view.snapshot.branch, types=types)
         with self._detect_removal(view.snapshot):
             return export(view, self._clock, self._backends.of, order)
+
+    def _may_export(self, branch: BranchName, type_name: str) -> bool:
+        may = self.authority.allows
+        return all(may(each, branch, type_name=type_name) for each in (Action.READ, Action.EXPORT))
 
     def frame(
         self,
@@ -1134,7 +1212,7 @@ class Graph:
         return frames.edges(self._view(), spark, types=wanted, qualified=qualified)
 
     def _view(self) -> View:
-        return self._view_at(self.snapshot())
+        return self._view_at(self.full_snapshot())
 
     def _view_at(self, snapshot: Snapshot) -> View:
         view = self._unlimited_view_at(snapshot)
@@ -1177,7 +1255,7 @@ class Graph:
             progress: Called with how far the stage `index` is.
 
         Raises:
-            ConflictError: others kept changing a table. Nothing changed.
+            ConflictError: other processes kept changing a table. Nothing changed.
         """
         from omnigraph.maintenance.indexes import Indexing, result_of
 
@@ -1191,7 +1269,7 @@ class Graph:
         indexing = Indexing(engine, begin, rebuilds=rebuild)
         landed = self._transactions.run(order, indexing.plan)
         self._store_topologies(order.branch, landed.report.choice)
-        return result_of(landed)
+        return self._sight_of(order).index(result_of(landed), _type_names(landed.view.snapshot))
 
     def _store_topologies(self, branch: BranchName, choice: Choice) -> None:
         """Write what makes the first query of a process faster, after the indexes are done.
@@ -1238,7 +1316,7 @@ class Graph:
 
         Raises:
             TypeNotFoundError: the schema has no type of a name. Nothing changed.
-            ConflictError: others kept changing a table. Nothing changed.
+            ConflictError: other processes kept changing a table. Nothing changed.
             StorageError: a file could not be read or written. Nothing changed.
         """
         from omnigraph.maintenance.groups import group_all, group_needed
@@ -1256,7 +1334,8 @@ class Graph:
         optimizing = Optimizing(engine, begin, policy, require_texts(types, "types"))
         landed = self._transactions.run(order, optimizing.plan)
         self._store_topologies(order.branch, landed.report.choice)
-        return OptimizeResult.of(landed)
+        result = OptimizeResult.of(landed)
+        return self._sight_of(order).optimize(result, _type_names(landed.view.snapshot))
 
     def merge(
         self,
@@ -1281,8 +1360,9 @@ class Graph:
 
         Args:
             into: The branch to merge into; the handle's own when None.
-            resolve: How to decide where both changed the same: `ours` keeps the target's value,
-                `theirs` takes the source's; or the JSON text of a list of decisions.
+            resolve: How to decide conflicts: `ours` keeps the target's side, `theirs` takes the
+                source's; or the JSON text of a list of decisions. Conflicts of the kinds
+                `unique_violation` and `cardinality_violation` cannot be decided for `theirs`.
             strict_rows: Whether rows that both sides changed conflict even in different properties.
             dry_run: Report what would happen, with every conflict, and change nothing; under a
                 policy, whoever may merge them, or read all of both branches, may. Where schemas
@@ -1322,23 +1402,41 @@ class Graph:
         )
         who, why = require_actor(actor) or self._actor, require_message(message)
         if dry_run:
-            self._require_previewable(theirs, ours, self.authority.acting_as(who))
-            if delete_branch:
-                self._deletable(theirs)
-            return self._merges.preview(theirs, ours, options)
+            return self._preview(theirs, ours, options, who, delete_branch=delete_branch)
         return self._merge(theirs, ours, options, who, why, delete_branch=delete_branch)
 
-    def _require_previewable(
-        self, theirs: BranchName, ours: BranchName, looking: Authority
-    ) -> None:
-        """Refuse to show what a merge would do to who may neither merge nor read all of both."""
-        if not looking.is_limited:
-            return
-        snapshots = [self.snapshot(branch=branch) for branch in (theirs, ours)]
+    def _preview(
+        self,
+        theirs: BranchName,
+        ours: BranchName,
+        options: Options,
+        who: str | None,
+        *,
+        delete_branch: bool,
+    ) -> MergeOutcome:
+        looking = self.authority.acting_as(who)
+        names = self._types_of(theirs, ours)
         enough = looking.approvals_needed(ours)
-        if not looking.allows(Action.MERGE, ours, source=theirs, approvals=enough):
-            for snapshot in snapshots:
-                looking.require_readable(snapshot, snapshot.pins)
+
+        def admit(*, changes: Collection[str], reads: Collection[str]) -> None:
+            may_merge = looking.allows(Action.MERGE, ours, source=theirs, approvals=enough)
+            for branch in (theirs, ours):
+                types = sorted({*reads} if may_merge else {*changes, *reads})
+                looking.require(Action.READ, branch=branch, types=types)
+
+        if delete_branch:
+            self._deletable(theirs)
+        sight = looking.sight(theirs, ours)
+        outcome = self._merges.preview(theirs, ours, options, admit if looking.is_limited else None)
+        return sight.outcome(outcome, names)
+
+    def _types_of(self, *branches: BranchName) -> frozenset[str]:
+        """The types of branches, where it matters which of them an actor may read."""
+        if not self.authority.is_limited:
+            return frozenset()
+        return frozenset().union(
+            *(_type_names(self.full_snapshot(branch=branch)) for branch in branches)
+        )
 
     def _merge(
         self,
@@ -1354,7 +1452,10 @@ class Graph:
         merging = self.authority.acting_as(who)
         self._require_mergeable(merging, theirs, ours, options, delete_branch=delete_branch)
         branch = self._deletable(theirs) if delete_branch else None
-        outcome = self._merges.run(theirs, ours, options, actor=who, message=why)
+        sight, names = merging.sight(theirs, ours), self._types_of(theirs, ours)
+        with sight.limit_conflicts(theirs, ours, names):
+            outcome = self._merges.run(theirs, ours, options, actor=who, message=why)
+        outcome = sight.outcome(outcome, names)
         if branch is None:
             return outcome
         from omnigraph.branching import lifecycle
@@ -1368,7 +1469,7 @@ class Graph:
             return replace(outcome, warnings=(*outcome.warnings, warning))
         except BaseException as interruption:
             if outcome.commit_id is not None:
-                note = f"the merge itself is done, as commit {outcome.commit_id}"
+                note = f"the merge landed as commit {outcome.commit_id}"
                 interruption.add_note(f"{note}; {deletion_remedy(theirs)}")
             raise
         return replace(outcome, deleted_source=True)
@@ -1446,6 +1547,8 @@ class Graph:
         old, new = self._side(before), self._side(after)
         catalog = self._catalogs.of(new.snapshot.schema_digest)
         wanted = Filter.parse(catalog, (new.snapshot, old.snapshot), kinds, types, ops)
+        for side in (old, new):
+            self._require_named(side.snapshot, types)
         with self._detect_removal(old.snapshot, new.snapshot):
             sizes = (moved.size for moved in moved_types(self._catalogs.of, old, new, wanted))
             choice = by_size(engine, measure_differences(sizes))
@@ -1458,10 +1561,12 @@ class Graph:
         return replace(diff, why=choice.why)
 
     def _side(self, point: str) -> Side:
+        return self._side_of(self.full_point(point))
+
+    def _side_of(self, snapshot: Snapshot) -> Side:
         from omnigraph.changes.graphs import Side
 
-        snapshot = self.point(point)
-        return Side(snapshot, self._data_at(snapshot))
+        return Side(snapshot, self._data_at(snapshot), self.authority.sight(snapshot.branch).sees)
 
     def _side_at(self, commit: Commit, branch: BranchName) -> Side:
         """The graph at a commit in the history of a branch, for who may read that branch.
@@ -1469,15 +1574,21 @@ class Graph:
         Raises:
             CommitNotFoundError: it is gone, or the actor may not read the branch.
         """
-        from omnigraph.changes.graphs import Side
-
         with self.authority.conceal(commit.commit_id):
             self.authority.require_visible(branch)
         snapshot = self._manifest.at(commit)
-        return Side(snapshot, self._data_at(replace(snapshot, branch=branch)))
+        return replace(self._side_of(replace(snapshot, branch=branch)), snapshot=snapshot)
 
     def point(self, text: str) -> Snapshot:
         """The graph at the tip of a branch, at a commit or at a tag.
+
+        Raises:
+            NotFoundError: there is no branch, no commit and no tag of that name.
+        """
+        return self._shown(self.full_point(text))
+
+    def full_point(self, text: str) -> Snapshot:
+        """As `point`, with the tables of types that the actor may not read: for the accessors.
 
         Raises:
             NotFoundError: there is no branch, no commit and no tag of that name.
@@ -1522,14 +1633,20 @@ class Graph:
         from omnigraph.changes.graphs import Filter
 
         if require_number(limit, "limit") < 1:
-            message = f"limit is {limit}, and has to be at least 1"
+            message = f"limit must be at least 1, not {limit}"
             raise InvalidParameterError(message, name="limit")
-        place = self.snapshot(branch=branch)
+        place = self.full_snapshot(branch=branch)
         catalog = self._catalogs.of(place.schema_digest)
         wanted = Filter.parse(catalog, (place,), kinds, types, ops)
+        self._require_named(place, types)
         cursor = None if after is None else self._cursor(after, place)
         with self._detect_removal(place):
             return self._feed.poll(place, cursor, limit=limit, wanted=wanted)
+
+    def _require_named(self, snapshot: Snapshot, types: str | Collection[str] | None) -> None:
+        """Refuse types that a caller named and may not read; only others are left out."""
+        named = require_texts(types, "types") or ()
+        self.authority.require(Action.READ, branch=snapshot.branch, types=named)
 
     def _cursor(self, after: str, place: Snapshot) -> CommitId:
         """The commit that a cursor names; a tag of a hidden branch does not exist."""
@@ -1570,7 +1687,7 @@ class Graph:
         from omnigraph.storage import lookups
 
         name, wanted = require_text(type_name, "type_name"), require_text(id, "id")
-        snapshot = self.snapshot() if at is None else self._side(at).snapshot
+        snapshot = self.full_snapshot() if at is None else self._side(at).snapshot
         type_ = self._catalogs.of(snapshot.schema_digest).type_named(name)
         with self._detect_removal(snapshot):
             table = self._data_at(snapshot).table(type_.table_key)
@@ -1680,9 +1797,53 @@ class Graph:
         self.authority.require(Action.MAINTAIN)
         branches = () if branch is None else (BranchName.parse(branch),)
         order = CheckOrder(
-            branches, reads_rows=rows, walks_history=history, engine=engine, progress=progress
+            branches,
+            reads_rows=rows,
+            walks_history=history,
+            engine=engine,
+            progress=progress,
+            sees=lambda branch, name: self.authority.sight(branch).sees(name),
         )
         return check(self.uri, self._clock, Backends().of, order)
+
+    def copy(
+        self,
+        target: str | PathLike[str],
+        *,
+        branches: str | Collection[str] | None = None,
+        progress: CopyProgress | None = None,
+    ) -> CopyResult:
+        """Copy the graph with its history to another place, or what is new since the last copy.
+
+        Others may write meanwhile: the copy has one state of the graph. A copy that was interrupted
+        is continued by the next one. A place cannot be opened as a graph before its first copy is
+        complete; during later ones it can, at whole commits.
+
+        Args:
+            target: An empty directory or `s3://bucket/prefix`, or an earlier copy.
+            branches: Copy only these, and main; all branches when None.
+            progress: Called with how far each stage is.
+
+        Raises:
+            AlreadyExistsError: the target holds other files. They are untouched.
+            BranchNotFoundError: the graph has no such branch.
+            ConflictError: the target has commits or branches of its own, or another copy to it
+                runs.
+            NotAllowedError: the policy does not allow administration, or to export everything.
+            StorageError: something could not be read or written.
+        """
+        from omnigraph.backends.registry import Backends
+        from omnigraph.maintenance.copying.run import CopyOrder, copy
+
+        self.authority.require(Action.ADMIN)
+        for branch in self._manifest.branches() if self.authority.is_limited else ():
+            snapshot = self._manifest.current(branch)
+            types = [str(key.type_name) for key in snapshot.pins]
+            self.authority.require(Action.READ, branch=branch, types=types)
+            self.authority.require(Action.EXPORT, branch=branch, types=types)
+        place = require_path(target, "target")
+        names = tuple(map(BranchName.parse, require_texts(branches, "branches") or ()))
+        return copy(CopyOrder(self.uri, place, names, progress), self._clock, Backends().of)
 
     def repair(self, *, branch: str | None = None, dry_run: bool = False) -> RepairResult:
         """Restore tables that another program has written to: what it wrote is undone.
@@ -1696,7 +1857,7 @@ class Graph:
         Raises:
             RecoveryNeededError: an interrupted write cannot be recovered without a person. Nothing
                 changed.
-            ConflictError: others kept changing a table.
+            ConflictError: other processes kept changing a table.
         """
         from omnigraph.maintenance.repair import repair
 
@@ -1718,6 +1879,10 @@ class Graph:
         self.require_writable()
         self.authority.require(Action.MAINTAIN)
         return self._transactions.recovery.heal()
+
+    def _sight_of(self, order: Order) -> Sight:
+        """What the actor of a write may see of its result."""
+        return self.authority.acting_as(order.actor).sight(order.branch)
 
     def _order(
         self,
@@ -1763,6 +1928,16 @@ class Graph:
             hint = "open it without read_only"
             raise NotAllowedError(message, hint=hint, code=ErrorCode.READ_ONLY)
 
+    def require_unblocked(self) -> None:
+        """Refuse a change that makes no commit, as a commit is refused.
+
+        Raises:
+            NotAllowedError: the handle is on a point of history, or was opened read-only.
+            RecoveryNeededError: a recovery file cannot be read, which stops all writes.
+        """
+        self.require_writable()
+        self._transactions.recovery.sidecars.find().require_readable()
+
     def close(self) -> None:
         """Do nothing: nothing is open between calls, and the handle can still be used.
 
@@ -1787,3 +1962,7 @@ class Graph:
     def __reduce__(self) -> NoReturn:
         message = "a Graph cannot be pickled; ship its uri and open it there"
         raise TypeError(message)
+
+
+def _type_names(snapshot: Snapshot) -> frozenset[str]:
+    return frozenset(key.type_name for key in snapshot.pins)

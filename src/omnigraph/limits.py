@@ -15,6 +15,12 @@ PUBLISH_TURN_SECONDS_MAX: Final = 2.0
 UPDATE_TURN_SECONDS_MAX: Final = 10.0
 """How long a conditional update on a local disk waits for another before it gives up."""
 
+COPY_ATTEMPTS_MAX: Final = 5
+"""How often a copy reads its source anew, of which cleanups removed what it was about to copy."""
+
+COPY_THREADS: Final = 16
+"""Files that a copy transfers at once."""
+
 CLEANUP_THREADS: Final = 8
 """Versions of the manifest that a cleanup reads at once."""
 
@@ -54,9 +60,6 @@ KNOWN_PAGE_ROWS_MAX: Final = 8192
 KNOWN_COMMITS_MAX: Final = 32_768
 """Decoded commits of pages that a graph handle keeps, some 25 MB: decoding costs more than reading.
 """
-
-MIGRATION_ATTEMPTS_MAX: Final = 8
-"""Times a format migration reads and tries again because another process was migrating too."""
 
 ROWS_PER_FILE_MAX: Final = 1 << 20
 BYTES_PER_FILE_MAX: Final = 512 << 20

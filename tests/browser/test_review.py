@@ -125,7 +125,8 @@ def test_a_conflict_is_met_decided_approved_and_merged(
         # Authors do not approve their own proposals, and the branch is protected.
         expect(page.get_by_text("no conflicts")).to_be_visible()
         expect(page.get_by_role("button", name="Approve")).to_have_count(0)
-        expect(page.get_by_role("button", name="Merge")).to_have_count(0)
+        expect(page.get_by_role("button", name="Merge")).to_be_disabled()
+        expect(page.get_by_text("needs 1 approval; approved by nobody")).to_be_visible()
     change(served, "main", 'update Person set { born: 1814 } where name = "Ada"')
 
     with acting(browser, served, tokens["grace"]) as visit:
@@ -156,7 +157,7 @@ def test_a_conflict_is_met_decided_approved_and_merged(
         page.keyboard.press("2")
         card = page.get_by_role("region", name="Conflict in Person Ada born")
         assert card.locator("ins").all_inner_texts() == ["1814", "1816"]
-        expect(page.get_by_role("button", name="Merge")).to_have_count(0)
+        expect(page.get_by_role("button", name="Merge")).to_be_disabled()
         card.get_by_label("write another value").check()
         card.get_by_label("Value for Person Ada born").fill("1815")
         expect(page.get_by_text("every conflict is decided")).to_be_visible()
@@ -165,9 +166,11 @@ def test_a_conflict_is_met_decided_approved_and_merged(
         # Keys are those of the page again once nobody types.
         page.get_by_role("heading", level=1).click()
         page.keyboard.press("a")
-        expect(page.get_by_text("approved by grace")).to_be_visible()
-        page.keyboard.press("m")
         dialog = page.get_by_role("dialog")
+        dialog.get_by_role("button", name="Approve").click()
+        expect(page.get_by_text("approved by grace")).to_be_visible()
+        expect(page.get_by_role("button", name="Merge")).to_be_enabled()
+        page.keyboard.press("m")
         assert visit.findings() == []
         dialog.get_by_role("button", name="Merge").click()
         expect(page.get_by_text("merged by grace")).to_be_visible()
@@ -237,7 +240,7 @@ def test_conflicts_and_broken_rules_stand_side_by_side(
     assert merged[2]["mail"] == "two@example.org"
 
 
-def test_who_may_not_merge_sees_no_button_and_is_refused(
+def test_an_actor_who_may_not_merge_is_told_so_and_refused(
     browser: Browser, served: Served, tokens: dict[str, str]
 ) -> None:
     change(served, "look", 'insert Place { name: "Paris" }')
@@ -246,8 +249,9 @@ def test_who_may_not_merge_sees_no_button_and_is_refused(
         page = visit.page
         visit.go("graphs", "world", "proposals", str(number))
         expect(page.get_by_text("no conflicts")).to_be_visible()
-        expect(page.get_by_text("eve may not merge branch main")).to_be_visible()
-        for name in ("Approve", "Merge", "Close"):
+        expect(page.get_by_text("eve cannot merge branch main")).to_be_visible()
+        expect(page.get_by_role("button", name="Merge")).to_be_disabled()
+        for name in ("Approve", "Close"):
             expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
         page.keyboard.press("a")
         page.keyboard.press("m")
@@ -276,7 +280,7 @@ def test_a_write_after_an_approval_is_seen_and_the_approval_is_void(
         expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("was reviewed")
         page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
         expect(page.get_by_text("grace approved an earlier state")).to_be_visible()
-        expect(page.get_by_role("button", name="Merge")).to_have_count(0)
+        expect(page.get_by_role("button", name="Merge")).to_be_disabled()
         page.get_by_role("button", name="Close", exact=True).click()
         expect(page.get_by_text("closed by grace")).to_be_visible()
 

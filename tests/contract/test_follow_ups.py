@@ -88,7 +88,7 @@ def test_an_interrupt_while_indexes_are_built_says_that_the_load_has_landed(grap
     head = graph.snapshot().head
     assert head.operation == "load"
     [note] = interrupted.value.__notes__
-    assert f"the load itself is done, as commit {head.commit_id}" in note
+    assert f"the load landed as commit {head.commit_id}" in note
 
 
 def test_what_goes_well_has_no_warnings(graph: Graph, draft: Graph) -> None:
@@ -200,4 +200,4 @@ def test_an_interrupt_while_the_source_is_deleted_says_that_the_merge_has_landed
     [note] = interrupted.value.__notes__
     head = graph.snapshot().head
     assert head.operation == "merge"
-    assert f"the merge itself is done, as commit {head.commit_id}" in note
+    assert f"the merge landed as commit {head.commit_id}" in note

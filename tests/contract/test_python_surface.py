@@ -108,7 +108,7 @@ WRONG: Final[dict[str, tuple[Callable[[Any], object], str]]] = {
     "an actor of numbers": (lambda g: g.mutate(ADD, {"n": ""}, actor=3), "actor has to be a text"),
     "an actor of blanks": (lambda g: g.mutate(ADD, {"n": ""}, actor=" "), "one line of text"),
     "a long actor": (lambda g: g.mutate(ADD, {"n": ""}, actor="a" * 1000), "one line of text"),
-    "no stream": (lambda g: g.ingest([], **INGEST), "a list that is no stream was given"),
+    "no stream": (lambda g: g.ingest([], **INGEST), "a list was given instead of a stream"),
     "a number for a checkpoint": (
         lambda g: g.ingest([], **INGEST | {"checkpoint": 3}),
         "checkpoint has to be a text or a path",

@@ -27,7 +27,7 @@ node Person { name: String @key  age: I32? }
 node City { name: String @key }
 edge Knows: Person -> Person { since: Date? }
 """
-CREATE_REQUESTS_MAX = 10
+CREATE_REQUESTS_MAX = 11
 
 
 def people(first: int, count: int) -> pa.Table:

@@ -35,7 +35,8 @@ FOLD_REQUESTS = 2
 BRANCH_INSERT_REQUESTS_MAX = 12
 SECOND_TABLE_REQUESTS = 5
 """What a write to one more table needs: its rows, a look at its head, and Lance's commit."""
-CREATE_REQUESTS_MAX = 10
+CREATE_REQUESTS_MAX = 11
+"""One of them lists recovery files: one that cannot be read stops every write."""
 FIRST_WRITE_REQUESTS_MAX = 24
 MERGE_REQUESTS_MAX = 25
 

@@ -32,25 +32,30 @@ def schema_of(types: int) -> str:
     return "\n".join([*nodes, *edges])
 
 
-def lines_of(types: int, names: Iterable[str]) -> list[dict[str, Any]]:
+def lines_of(types: int, names: Iterable[str], host: str = "x") -> list[dict[str, Any]]:
     lines = []
     for name in names:
         for n in range(types):
-            lines.append(node(f"T{n}", name=name, mail=f"{name}@x"))
+            lines.append(node(f"T{n}", name=name, mail=f"{name}@{host}"))
             lines.append(edge(f"E{n}", name, name))
     return lines
 
 
 def count_jobs(folder: Path, spark: SparkSession, types: int) -> dict[str, int]:
-    """The jobs of each mode, with rows that are there before."""
+    """The jobs of each step, with rows that are there before."""
     folder.mkdir()
     found = loaded(folder, schema_of(types))
     found.put(*lines_of(types, ["a", "b"]), engine="local")
     jobs = {}
-    for mode, names in (("append", ["c"]), ("merge", ["c", "d"]), ("overwrite", ["a", "d"])):
+    for step, mode, names, host in (
+        ("append", "append", ["c"], "x"),
+        ("merge", "merge", ["c", "d"], "x"),
+        ("replace", "merge", ["c", "d"], "y"),
+        ("overwrite", "overwrite", ["a", "d"], "x"),
+    ):
         before = last_job(spark)
-        found.put(*lines_of(types, names), mode=mode, engine="spark")
-        jobs[mode] = last_job(spark) - before
+        found.put(*lines_of(types, names, host), mode=mode, engine="spark")
+        jobs[step] = last_job(spark) - before
     for n in range(types):
         assert found.ids(f"T{n}") == {"a", "d"}
         assert found.ends(f"E{n}") == {("a", "a"), ("d", "d")}
@@ -63,13 +68,14 @@ def test_jobs_do_not_follow_the_number_of_types(tmp_path, spark):
 
     assert many == few
     # The intake; the keys of all types, which Spark runs as a job for each side of its shuffle;
-    # and, for rows that are compared with stored ones, the same for staging.
-    assert few == {"append": 3, "merge": 5, "overwrite": 3}
+    # for rows that are compared with stored ones, the same for staging; and one job that deletes
+    # the rows that others replace.
+    assert few == {"append": 3, "merge": 5, "replace": 6, "overwrite": 3}
 
 
-def people(first: int, count: int) -> pa.Table:
+def people(first: int, count: int, host: str = "x") -> pa.Table:
     names = [f"p{n:07}" for n in range(first, first + count)]
-    return pa.table({"name": names, "mail": [f"{name}@x" for name in names]})
+    return pa.table({"name": names, "mail": [f"{name}@{host}" for name in names]})
 
 
 def shuffled_bytes(found: Loaded, spark: SparkSession, rows: pa.Table, mode: str) -> int:
@@ -90,7 +96,7 @@ def load_people(folder: Path, count: int) -> Loaded:
 def test_shuffles_follow_the_rows_of_the_load_and_not_those_of_the_table(tmp_path, spark):
     for count in (SMALL, LARGE):
         found = load_people(tmp_path / f"{count}", count)
-        merged, appended = people(count - DELTA // 2, DELTA), people(2 * LARGE, DELTA)
+        merged, appended = people(count - DELTA // 2, DELTA, "y"), people(2 * LARGE, DELTA)
 
         assert shuffled_bytes(found, spark, merged, "merge") < SHUFFLED_BYTES_MAX
         if count == LARGE:
@@ -103,6 +109,6 @@ def test_this_test_notices_ids_of_the_table_that_are_shuffled(tmp_path, spark, m
     monkeypatch.setattr(sources, "HELD_ROWS_MAX", 0)
     found = load_people(tmp_path / "large", LARGE)
 
-    merged = people(LARGE - DELTA // 2, DELTA)
+    merged = people(LARGE - DELTA // 2, DELTA, "y")
 
     assert shuffled_bytes(found, spark, merged, "merge") > 2 * SHUFFLED_BYTES_MAX

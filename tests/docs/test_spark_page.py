@@ -95,8 +95,10 @@ def test_the_blocks_about_clusters_run_on_one_of_spark(tmp_path: Path) -> None:
         assert "Person  1         0        0" in run_block(text, tmp_path, **loopback)
         assert names_in_lake() == {"Ada"}
 
-        text = packed.replace(MASTER, cluster.master).replace("append", "merge")
-        assert "Person  0         1        0" in run_block(text, tmp_path, **loopback)
+        graph = omnigraph.open("s3://lake/world.omni")
+        graph.mutate('query q() { delete Person where name = "Ada" }')
+        text = packed.replace(MASTER, cluster.master)
+        assert "Person  1         0        0" in run_block(text, tmp_path, **loopback)
 
         [submit] = blocks_under("On YARN and Kubernetes")
         on_yarn, _, _ = submit.partition("\nspark-submit --master k8s")

@@ -1,5 +1,6 @@
 """`omnigraph branch` as a person meets it, and reading and writing what it makes."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -106,9 +107,11 @@ def test_branches_that_cannot_be_read_are_listed_with_why(here: Run, tmp_path: P
     made = omnigraph.init(tmp_path / "graph.omni", SCHEMA)
     made.branches.create("draft").mutate(ADD, {"name": "Bob"})
     made.branches.create("below", branch="draft").mutate(ADD, {"name": "Cy"})
-    moved = str(Path(made.uri).rename(tmp_path / "moved.omni"))
+    ref = made.snapshot(branch="draft").ref
+    assert ref is not None
+    shutil.rmtree(Path(made.uri) / "__manifest" / "tree" / ref / "_versions")
 
-    told = here("branch", "list", "--store", moved)
+    told = here("branch", "list", "--store", made.uri)
     assert told.code == Exit.FAILED
     assert [line.split()[0] for line in told.out.splitlines()] == [
         "branch",
@@ -116,13 +119,12 @@ def test_branches_that_cannot_be_read_are_listed_with_why(here: Run, tmp_path: P
         "below",
         "draft",
     ]
-    for name in ("below", "draft"):
-        why = f"branch {name} cannot be read: a branch of {moved} shares files with {made.uri}, "
-        assert why in told.err
-    main, below, draft = here("branch", "list", "--store", moved, "--json").json
-    assert main["operation"] == "init"
-    assert "shares files" in below["error"]
-    assert "link" in draft["hint"]
+    why = f"branch draft names the ref {ref} of the manifest, which does not exist"
+    assert f"branch draft cannot be read: {why}" in told.err
+    main, below, draft = here("branch", "list", "--store", made.uri, "--json").json
+    assert (main["operation"], below["operation"]) == ("init", "mutation")
+    assert draft["error"] == why
+    assert "backup" in draft["hint"]
 
 
 def test_branches_are_listed_as_a_table(run: Run) -> None:

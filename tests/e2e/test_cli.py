@@ -166,7 +166,7 @@ def test_a_schema_with_errors_is_refused_with_each_place(omnigraph: Run, tmp_pat
         (
             ["init", "{tmp}/new", "--store", "{tmp}/other", "--schema", "{tmp}/schema.pg"],
             Exit.USAGE,
-            "which graph is meant?",
+            "but the argument names",
         ),
         (["lode"], Exit.USAGE, "Did you mean 'load'?"),
         (["merge", "draft"], Exit.USAGE, "Did you mean 'branch merge' or 'proposal merge'?"),

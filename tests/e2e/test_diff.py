@@ -58,7 +58,7 @@ def test_counts_by_type_are_shown_by_default(diff: Run, store: str) -> None:
     before, after = heads(store)
     first, second = told.err.splitlines()
     assert first == f"from commit {before} to commit {after}"
-    assert second.startswith("compared by the local engine, because about ")
+    assert second.startswith("engine: local (about ")
     facts = diff("main", "draft", "--json").json
     assert (facts["before"], facts["after"], facts["engine"]) == (before, after, "local")
     assert facts["changes"]["Person"] == {"inserted": 1, "updated": 1, "deleted": 1}

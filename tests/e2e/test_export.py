@@ -109,7 +109,7 @@ def test_a_reader_that_stops_early_ends_the_export_quietly(store: str) -> None:
         (["{tmp}", "--format", "csv", "--replace"], Exit.CONFLICT, "other files"),
         (["{tmp}"], Exit.INVALID, "is a directory, and ndjson is one file"),
         (["{store}/out.jsonl"], Exit.INVALID, "lies in the directory of the graph itself"),
-        (["{tmp}/no/out.jsonl"], Exit.INVALID, "there is no directory"),
+        (["{tmp}/no/out.jsonl"], Exit.INVALID, "no does not exist"),
         (["{tmp}/out.csv"], Exit.INVALID, "give a directory"),
         (["-", "--format", "parquet"], Exit.INVALID, "standard output is one"),
         (["-", "--engine", "spark"], Exit.INVALID, "standard output is one"),

@@ -98,7 +98,7 @@ def test_a_file_is_loaded_in_one_commit_and_counted(here: Run, store: str, world
     assert (commits[1].actor, commits[1].message) == ("ada", "why")
     first, second = told.err.splitlines()
     assert first == f"commit {commits[1].commit_id} on branch main"
-    assert second.startswith("loaded by the local engine, because the input has about ")
+    assert second.startswith("engine: local (")
     assert people(store) == ["Ada", "Bob", "Zoe"]
 
 
@@ -172,7 +172,7 @@ def test_an_input_without_rows_makes_no_commit(here: Run, untouched: str, tmp_pa
 def test_rows_that_exist_need_another_mode(here: Run, untouched: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", {"type": "Person", "data": {"name": "Zoe"}})
     refused = here("load", untouched, "--data", path, "--mode", "append")
-    assert "Person 'Zoe' exists already" in refused.err
+    assert "Person 'Zoe' already exists" in refused.err
     assert "hint: to replace rows that exist, load with --mode merge" in refused.err
 
 
@@ -195,7 +195,7 @@ def test_rejects_are_not_written_to_urls(here: Run, untouched: str, tmp_path: Pa
     path = written(tmp_path / "a.jsonl", {"type": "City", "data": {"name": 7}})
     refused = here("load", untouched, "--data", path, "--mode", "append", *QUARANTINED, "s3://x/y")
     assert (refused.code, refused.out) == (Exit.INVALID, "")
-    assert "written to this machine, and s3:// is no path of it" in refused.err
+    assert "cannot be written to s3://, only to this machine" in refused.err
 
 
 def test_standard_input_that_is_closed_is_told_as_that(
@@ -241,7 +241,7 @@ def test_rows_that_break_rules_are_a_table_with_their_places(
         3: "no JSON",
         4: "soon is not of type Date",
         5: "did you mean age?",
-        6: "there is no such City",
+        6: "which does not exist",
     }.items():
         place = f"{broken}:{line} "
         assert any(each.startswith(place) and said in each for each in rest), refused.err
@@ -270,6 +270,17 @@ def test_many_violations_are_counted_and_the_first_are_shown(
     assert "and 10 more like these" in refused.err
     assert f"{path}:20 " in refused.err
     assert f"{path}:21 " not in refused.err
+
+
+def test_one_of_several_rows_of_a_key_is_loaded(here: Run, store: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "twice.jsonl", *[{"type": "Person", "data": {"name": "Bo"}}] * 3)
+    refused = here("load", store, "--data", path, "--mode", "append")
+    assert refused.code == Exit.INVALID
+    assert "--on-duplicate first or last" in refused.err
+    told = here("load", store, "--data", path, "--mode", "append", "--on-duplicate", "first")
+    assert told.code == Exit.DONE, told.err
+    assert "left out 2 rows: another row of the input has the same id" in told.err
+    assert people(store) == ["Bo", "Zoe"]
 
 
 def test_rows_can_be_rejected_into_a_file_and_the_others_loaded(
@@ -322,7 +333,7 @@ def test_values_that_no_property_takes_can_be_dropped(
         (
             ["{store}", "--store", "other", "--data", "{world}", "--mode", "merge"],
             Exit.USAGE,
-            "which graph is meant?",
+            "but the argument names",
         ),
         (["--data", "{world}", "--mode", "merge"], Exit.USAGE, "OMNIGRAPH_STORE"),
         (["{world}", "--data", "{world}", "--mode", "merge"], Exit.USAGE, "its own --data"),
@@ -376,7 +387,7 @@ def test_values_that_no_property_takes_can_be_dropped(
         (
             ["{store}", "--data", "{world}", "--mode", "merge", "--from", "main"],
             Exit.USAGE,
-            "--from makes a branch, and --branch names it: give both",
+            "--from creates a branch, which --branch names: give both",
         ),
         (
             ["{store}", "--data", "{world}", "--mode", "merge", "--engine", "flink"],
@@ -474,7 +485,7 @@ def test_an_interrupt_names_the_load_that_landed_on_a_branch_made_for_it_and_no_
     assert landed.operation == "load"
     first, note = told.err.splitlines()
     assert first == f"interrupted; loaded meanwhile: commit {landed.commit_id}"
-    assert "branch review, which was made for this load, was not deleted" in note
+    assert "branch review, which was created for this load, was not deleted" in note
 
 
 def fails_at_the_second_plan(error: BaseException) -> AbstractContextManager[None]:
@@ -494,7 +505,7 @@ def test_an_interrupt_while_indexes_are_built_says_that_the_load_is_done(
     assert told.code == Exit.INTERRUPTED
     assert told.err.splitlines() == [
         f"interrupted; loaded meanwhile: commit {head(store)}",
-        f"the load itself is done, as commit {head(store)}; "
+        f"the load landed as commit {head(store)}; "
         "run 'omnigraph index', or graph.ensure_indices() in Python",
     ]
 

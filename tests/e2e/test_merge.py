@@ -75,7 +75,7 @@ def test_changes_of_both_sides_come_together(merge: Run, graph: Graph) -> None:
     commit = graph.commits.list()[0]
     assert told.err.splitlines() == [
         f"merged branch draft, at {source}, into main as commit {commit.commit_id} (merged)",
-        "merged by the local engine, because about 4 rows differ, at most 1,000,000",
+        "engine: local (about 4 changed rows; Spark is used above 1,000,000)",
     ]
     assert told.out.split()[4:] == ["Person", "0", "1", "0"]
     assert (commit.actor, commit.message) == ("grace", "reviewed")
@@ -96,7 +96,7 @@ def test_a_merge_into_another_branch_is_told_as_json_and_deletes_its_source(
         "source_commit": source,
         "commit_id": head(graph, "other"),
         "engine": "local",
-        "why": "about 2 rows differ, at most 1,000,000",
+        "why": "about 2 changed rows; Spark is used above 1,000,000",
         "changes": {"Person": {"inserted": 0, "updated": 1, "deleted": 0}},
         "conflict_count": 0,
         "merge_conflicts": [],
@@ -147,7 +147,7 @@ def test_an_interrupt_while_the_source_is_deleted_says_that_the_merge_is_done(
         told = merge("draft", "--delete-branch")
     assert told.code == Exit.INTERRUPTED
     assert told.err == (
-        f"the merge itself is done, as commit {head(graph)}; "
+        f"the merge landed as commit {head(graph)}; "
         "run 'omnigraph branch delete draft --confirm', "
         'or graph.branches.delete("draft") in Python\n'
     )

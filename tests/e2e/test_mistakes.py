@@ -100,13 +100,13 @@ MISTAKES: Final = {
         Exit.INVALID, ["--params is not JSON", "--params '{"]),
     "a missing file to load": Mistake(
         [*LOAD, "--data", "poeple.jsonl"],
-        Exit.NOT_FOUND, ["no file poeple.jsonl", "did you mean people.jsonl?"]),
+        Exit.NOT_FOUND, ["file poeple.jsonl does not exist", "did you mean people.jsonl?"]),
     "a missing query": Mistake(
         [*QUERY, "--query", "peple.gq"],
         Exit.NOT_FOUND, ["no file peple.gq", "did you mean people.gq?"]),
     "a missing schema": Mistake(
         ["init", "other.omni", "--schema", "wrld.pg"],
-        Exit.NOT_FOUND, ["no schema file wrld.pg", "did you mean world.pg?"]),
+        Exit.NOT_FOUND, ["schema file wrld.pg does not exist", "did you mean world.pg?"]),
     "a wrong mode": Mistake(
         ["load", "graph.omni", "--data", "people.jsonl", "--mode", "upsert"],
         Exit.USAGE, ["--mode", "upsert", "append", "merge", "overwrite"]),

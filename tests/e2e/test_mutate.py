@@ -108,8 +108,8 @@ def test_what_matches_nothing_says_so_and_makes_no_commit(here: Run, untouched: 
     assert "nothing matched" in told.err
     told = here("mutate", "--store", untouched, "-e", text, "--json")
     nothing = {"embedded": 0, "reused": 0, "waiting": 0}
-    expected = {"commit_id": None, "branch": "main", "changes": {}, "embedding": nothing}
-    assert told.json == {**expected, "warnings": []}
+    expected: dict[str, object] = {"commit_id": None, "branch": "main", "changes": {}}
+    assert told.json == {**expected, "unchanged": {}, "embedding": nothing, "warnings": []}
     assert omnigraph.open(untouched, read_only=True).commits.list() == before
 
 

@@ -48,7 +48,7 @@ def test_it_says_what_it_did_to_each_table_and_nothing_more_the_next_time(
     ]
     assert told.err.splitlines() == [
         f"commit {newest.commit_id} on branch main",
-        "done by the local engine, because 5 rows are rewritten, at most 16,000,000",
+        "engine: local (5 rows to rewrite; Spark is used above 16,000,000)",
     ]
     assert (newest.operation, newest.actor, newest.message) == ("optimize", "ada", "tidy up")
 
@@ -67,7 +67,7 @@ def test_json_has_every_number(here: Run, graph: omnigraph.Graph) -> None:
     assert all(size > 100 for size in sizes)
     assert answer == {
         "engine": "local",
-        "why": "5 rows are rewritten, at most 16,000,000",
+        "why": "5 rows to rewrite; Spark is used above 16,000,000",
         "shared": [],
         "tables": {
             name: {

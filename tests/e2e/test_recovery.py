@@ -74,7 +74,7 @@ def test_a_killed_write_is_shown_until_the_next_one_ends_it(
     assert [each["table_key"] for each in pending["tables"]] == ["node:City", "node:Person"]
     told = here("recovery", "list", "--store", store)
     assert pending["operation_id"] in told.out
-    assert "the next command that writes" in told.err
+    assert "the next write completes it" in told.err
     assert listed(here, store) == before, "looking changes nothing"
     shown = here("recovery", "show", pending["operation_id"], "--store", store)
     assert "node:Person from version 2 to 3" in shown.out

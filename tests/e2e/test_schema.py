@@ -204,7 +204,7 @@ def test_a_purge_is_refused_shown_and_begun(here: Run, schema: Schema, store: st
     preview = schema("apply", DROPPED, "--purge", "--keep-commits", "1")
     assert preview.code == Exit.DONE
     assert "would be purged: Person.age" in preview.err
-    assert "25 rows of Person on branch main would be written again without it" in preview.err
+    assert "25 rows of Person on branch main would be rewritten without it" in preview.err
     assert graph.commits.list()[0].commit_id in preview.err
     assert len(graph.schema.history()) == 0
 
@@ -237,4 +237,4 @@ def test_a_purge_of_what_was_dropped_long_ago_is_done_at_once(here: Run, tmp_pat
     assert "purged: Person.age" in done.err.splitlines()
     again = here(*arguments, "--confirm", "--json")
     assert (again.code, again.json["is_done"], again.json["held"]) == (Exit.DONE, True, [])
-    assert here(*arguments).err.splitlines() == ["nothing of what was dropped is left"]
+    assert here(*arguments).err.splitlines() == ["nothing is left to purge"]

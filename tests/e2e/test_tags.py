@@ -63,6 +63,19 @@ def test_a_tag_is_created_listed_shown_and_deleted(run: Run) -> None:
     assert run("tag", "show", "release/1").code == Exit.NOT_FOUND
 
 
+def test_entity_is_shown_at_any_point(run: Run) -> None:
+    assert run("entity", "Person", "Bob").out.split() == ["id", "Bob", "name", "Bob"]
+    assert run("entity", "Person", "Ada", "--at", "v1", "--json").json == {
+        "id": "Ada",
+        "name": "Ada",
+    }
+    missing = run("entity", "Person", "Bob", "--at", "v1")
+    assert missing.code == Exit.NOT_FOUND
+    assert "Person 'Bob' does not exist at v1" in missing.err
+    assert run("entity", "Persn", "Bob").code == Exit.NOT_FOUND
+    assert run("entity", "Person", "Bob", "--at", "v2").code == Exit.NOT_FOUND
+
+
 def test_a_new_tag_names_the_tip_of_a_branch(run: Run) -> None:
     run("branch", "create", "review")
     tip = run("mutate", "-e", ADD, "-p", "name=Cy", "--branch", "review", "--json").json

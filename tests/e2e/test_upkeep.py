@@ -95,8 +95,8 @@ def test_index_says_what_it_built_and_by_whom(here: Run, store: str) -> None:
     told = here("index", "--store", store, "--engine", "local")
     assert told.code == Exit.DONE
     assert told.out.split() == ["type", "indexed", "Person", "id,", "name"]
-    assert "built by the local engine, because it was asked for" in told.err
+    assert "engine: local (requested)" in told.err
     told = here("index", "--store", store, "--json")
     assert told.json["commit_id"] is None
     assert (told.json["engine"], told.json["built"]) == ("local", {})
-    assert told.json["why"] == "the indexes lack 0 rows, at most 16,000,000"
+    assert told.json["why"] == "0 rows to index; Spark is used above 16,000,000"

@@ -219,6 +219,42 @@ def test_an_unreadable_sidecar_blocks_writers_and_stays_and_is_named(uri, data):
     assert_next_writes_work(uri)
 
 
+BLOCKED = {
+    "create a branch": lambda graph: graph.branches.create("other"),
+    "delete a branch": lambda graph: graph.branches.delete("draft"),
+    "create a tag": lambda graph: graph.tags.create("v2"),
+    "delete a tag": lambda graph: graph.tags.delete("v1"),
+    "set a setting": lambda graph: graph.settings.set("maintenance.optimize", "manual"),
+    "unset a setting": lambda graph: graph.settings.unset("maintenance.optimize"),
+    "create a proposal": lambda graph: graph.proposals.create("draft", title="t"),
+    "comment": lambda graph: graph.proposals.comment(1, "hm"),
+    "store a query": lambda graph: graph.queries.put(
+        "query names() { match { $p: Person } return { $p.name } }"
+    ),
+    "optimize": lambda graph: graph.optimize(),
+    "cleanup": lambda graph: graph.cleanup(keep_commits=1),
+    "merge": lambda graph: graph.merge("draft"),
+}
+
+
+def test_an_unreadable_sidecar_stops_every_kind_of_write(uri):
+    graph = omnigraph.open(uri, actor="ada")
+    graph.branches.create("draft")
+    insert(graph, "eva", branch="draft")
+    graph.tags.create("v1")
+    graph.settings.set("maintenance.optimize", "auto")
+    graph.proposals.create("draft", title="first")
+    graph._store.objects.put(f"{RECOVERY}/01J00000000000000000000000.json", b"{")
+    files = {path: graph._store.objects.read(path) for path in graph._store.objects.list("")}
+    for attempt in BLOCKED.values():
+        with pytest.raises(RecoveryNeededError):
+            attempt(graph)
+    assert {path: graph._store.objects.read(path) for path in files} == files
+    # Reading goes on.
+    assert graph.branches.list() == ("main", "draft")
+    assert graph.merge("draft", dry_run=True).changes
+
+
 def test_a_sidecar_that_appears_unreadable_between_heal_and_claim_blocks_too(uri):
     graph = omnigraph.open(uri)
     path = f"{RECOVERY}/01J00000000000000000000000.json"
@@ -297,7 +333,7 @@ def commit_behind_our_back(graph: Graph, name: str) -> None:
     table = store.tables.open_latest(graph.snapshot().pin(PERSON).location, ref=None)
     rows = pa.Table.from_pylist([person(name)], table.schema)
     author = heads.Authorship(OperationId(graph._clock.ulid()), OperationKind.LOAD)
-    heads.apply(staging.stage_upsert(table, rows), author)
+    heads.apply(staging.stage_append(table, rows), author)
 
 
 def test_a_head_that_nobody_answers_for_blocks_writers_of_its_table_alone(uri):

@@ -5,7 +5,8 @@ import random
 import signal
 import threading
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -19,6 +20,7 @@ from omnigraph.failpoints import Failpoint, arm
 from omnigraph.model.names import MAIN
 from omnigraph.model.tables import TableKey
 from omnigraph.recovery.entries import RecoveryKind
+from omnigraph.storage import turns
 from tests.support.concurrency import at_once, in_processes
 from tests.support.crashes import (
     assert_next_writes_work,
@@ -97,6 +99,40 @@ def test_of_two_writers_on_one_base_exactly_one_wins(uri, crowd):
     rest = at_rest(uri)
     assert rest.snapshots[0].head.commit_id == won["commit"]
     assert rest.recoveries == ()
+
+
+def _stop_before_apply(uri: str) -> None:
+    """Write to two tables of main, and be suspended while holding them."""
+    with arm(Failpoint.WRITE_AFTER_CHECK, lambda: os.kill(os.getpid(), signal.SIGSTOP)):
+        changes = {PERSON: upserts(person("eva")), KNOWS: upserts(knows("eva", "ada"))}
+        write(omnigraph.open(uri), changes)
+
+
+def test_branch_does_not_queue_behind_a_suspended_writer_of_main(uri, monkeypatch):
+    graph = omnigraph.open(uri)
+    graph.branches.create("draft")
+    suspended = get_context("spawn").Process(target=_stop_before_apply, args=(uri,))
+    suspended.start()
+    while "T" not in Path(f"/proc/{suspended.pid}/stat").read_text().rpartition(")")[2][:3]:
+        time.sleep(0.05)
+    acquired = []
+    take = turns.turn
+
+    @contextmanager
+    def record(*args: Any, **limits: Any) -> Iterator[bool]:
+        with take(*args, **limits) as is_acquired:
+            acquired.append(is_acquired)
+            yield is_acquired
+
+    monkeypatch.setattr(turns, "turn", record)
+    try:
+        changes = {PERSON: upserts(person("fay")), KNOWS: upserts(knows("fay", "ada"))}
+        write(graph, changes, branch="draft")
+    finally:
+        suspended.kill()
+        suspended.join()
+    assert acquired == [True, True], "one turn for each table, and none that others hold"
+    assert "fay" in {each["id"] for each in picture(uri).rows["draft", str(PERSON)]}
 
 
 OWN = [TableKey.parse(f"node:Own{number}") for number in range(4)]

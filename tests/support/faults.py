@@ -196,7 +196,7 @@ def _move_a_head(graph: Graph) -> None:
     table = graph._store.tables.open_latest(pin.location, ref=None)
     rows = pa.Table.from_pylist([person("intruder")], table.schema)
     author = heads.Authorship(OperationId(_clock.ulid()), OperationKind.LOAD)
-    heads.apply(staging.stage_upsert(table, rows), author)
+    heads.apply(staging.stage_append(table, rows), author)
 
 
 def _leave_a_sidecar(graph: Graph) -> None:
@@ -273,17 +273,17 @@ FAULTS: Final = {
     "two first commits": Fault(
         _have_two_first_commits, Invariant.HISTORY, "no parent is the first commit"
     ),
-    "a commit twice": Fault(_have_a_commit_twice, Invariant.HISTORY, "stands twice"),
+    "a commit twice": Fault(_have_a_commit_twice, Invariant.HISTORY, "occurs twice"),
     "a lost schema": Fault(_lose_the_schema, Invariant.SCHEMA, "__schemas is missing"),
     "a kept schema edited": Fault(_edit_the_kept_schema, Invariant.SCHEMA, "text does not mean"),
     "the schema text edited": Fault(
         _edit_the_schema_text, Invariant.SCHEMA, "_schema.pg was edited omnigraph schema show"
     ),
     "a foreign column": Fault(_add_a_column, Invariant.SCHEMA, "node:Person nickname"),
-    "an id twice": Fault(_repeat_an_id, Invariant.RULE, "key Person(name) 'ada' stands 2 times"),
+    "an id twice": Fault(_repeat_an_id, Invariant.RULE, "key Person(name) 'ada' occurs 2 times"),
     "a key twice": Fault(_repeat_a_key, Invariant.RULE, "unique Person(name) 'another' 'ada'"),
     "a dangling edge": Fault(
-        _leave_an_edge_dangling, Invariant.RULE, "endpoint Knows(dst) 'ada-nobody' no such Person"
+        _leave_an_edge_dangling, Invariant.RULE, "endpoint Knows(dst) 'ada-nobody' does not exist"
     ),
     "a head that nobody answers for": Fault(
         _move_a_head, Invariant.HEAD, "node:Person its head is omnigraph repair"

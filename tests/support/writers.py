@@ -70,7 +70,7 @@ def upserts(*rows: Mapping[str, Any]) -> Stage:
     """
     complete = [{"kind": "new", **row} for row in rows]
 
-    def stage(table: Table) -> staging.StagedWrite:
+    def stage(table: Table) -> staging.StagedWrite | None:
         return staging.stage_upsert(table, pa.Table.from_pylist(complete, table.schema))
 
     return stage

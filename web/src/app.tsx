@@ -2,7 +2,7 @@
 
 import type { FunctionComponent, JSX } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { request, whenUnauthenticated } from "./api/client";
+import { ProblemError, request, whenUnauthenticated } from "./api/client";
 import { useLoad } from "./api/hooks";
 import type { LoginAnswer, SessionAnswer } from "./api/wire";
 import { Layout } from "./layout";
@@ -34,29 +34,39 @@ const PAGES: Record<string, FunctionComponent<PageProps>> = {
   proposals: ProposalsPage,
 };
 
-/** Use the code that the address has, if it has one: it is good once, and leaves the address first. */
-async function redeemCode(): Promise<void> {
+/**
+ * Use the code that the address has, if it has one: it is good once, and leaves the address first. `onRefused` is called
+ * if the server does not accept it.
+ */
+async function redeemCode(onRefused: () => void): Promise<void> {
   const place = parsePlace(location.hash);
   const code = place.path[0] === "login" ? place.query.get("code") : null;
   if (code === null) return;
   history.replaceState(null, "", location.pathname);
-  const { token } = await request<LoginAnswer>("session", { body: { code } });
-  storeToken(token);
+  try {
+    const { token } = await request<LoginAnswer>("session", { body: { code } });
+    storeToken(token);
+  } catch (failure) {
+    if (failure instanceof ProblemError && failure.status === 401) onRefused();
+    throw failure;
+  }
 }
 
 export function App(): JSX.Element {
   const [needsToken, setNeedsToken] = useState(false);
+  const [wasLinkRefused, setLinkRefused] = useState(false);
   const place = usePlace();
   useEffect(() => whenUnauthenticated(() => setNeedsToken(true)), []);
   const session = useLoad(async (signal) => {
-    await redeemCode();
+    await redeemCode(() => setLinkRefused(true));
     return request<SessionAnswer>("session", { signal });
   }, []);
   const onLogin = useCallback(() => {
     setNeedsToken(false);
+    setLinkRefused(false);
     session.reload();
   }, []);
-  if (needsToken) return <LoginPage onLogin={onLogin} />;
+  if (needsToken) return <LoginPage wasLinkRefused={wasLinkRefused} onLogin={onLogin} />;
   if (session.state === "failed") {
     return (
       <main class="alone">
@@ -81,7 +91,9 @@ function Page({ place, session, logOut }: { place: Place; session: SessionAnswer
     // Another page starts at its top, and assistive technology reads on from there.
     if (shown.current !== "" && shown.current !== address) {
       scrollTo(0, 0);
-      document.getElementById("content")?.focus({ preventScroll: true });
+      const content = document.getElementById("content");
+      // A page may have given the focus to a field of its own.
+      if (content?.contains(document.activeElement) === false) content.focus({ preventScroll: true });
     }
     shown.current = address;
     document.title = graph === undefined ? "Omnigraph" : `${[page, ...path].join(" ")} · ${graph}`;

@@ -1,5 +1,6 @@
 /** Keyboard shortcuts: single keys, and `g` followed by a letter. Never while a person types. */
 
+import { options } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
 export interface Shortcut {
@@ -7,6 +8,7 @@ export interface Shortcut {
   keys: string;
   /** What it does, as the help shows it. */
   means: string;
+  /** Moves, or opens something. It writes nothing: a dialog asks first, since letters are typed by mistake. */
   run: () => void;
 }
 
@@ -41,21 +43,40 @@ function onKey(event: KeyboardEvent): void {
   pending = null;
   if (shortcut !== undefined) {
     event.preventDefault();
-    shortcut.run();
+    renderNow(shortcut.run);
   } else if (before === "" && allShortcuts().some((each) => each.keys.startsWith(`${event.key} `))) {
     pending = { key: event.key, at: event.timeStamp };
   }
 }
 
+/**
+ * Make a change and show it before this returns. The next key may be pressed before the browser gets to anything else,
+ * and has to find the text field that has the focus by now, or the dialog that is open.
+ */
+export function renderNow(change: () => void): void {
+  const { debounceRendering } = options;
+  let render: (() => void) | undefined;
+  options.debounceRendering = (process) => {
+    render = process;
+  };
+  try {
+    change();
+    render?.();
+  } finally {
+    if (debounceRendering === undefined) delete options.debounceRendering;
+    else options.debounceRendering = debounceRendering;
+  }
+}
+
 function findShortcut(keys: string): Shortcut | undefined {
-  // A page may give a key of the frame another meaning.
-  return allShortcuts().findLast((each) => each.keys === keys);
+  return allShortcuts().find((each) => each.keys === keys);
 }
 
 /** Every shortcut that works now: those of the frame, then those of the page. */
 export function allShortcuts(): Shortcut[] {
   const ordered = [...layers.filter((layer) => layer.isFrame), ...layers.filter((layer) => !layer.isFrame)];
-  return ordered.flatMap((layer) => layer.shortcuts);
+  // A page may give a key of the frame another meaning, and a part of a page one of the page.
+  return [...new Map(ordered.flatMap((layer) => layer.shortcuts).map((each) => [each.keys, each])).values()];
 }
 
 /** Have shortcuts while a component is shown. `isFrame` marks those that every page has. */

@@ -44,8 +44,10 @@ export function hrefWith(parts: readonly (string | number)[], values: QueryValue
   return text === "" ? href(...parts) : `${href(...parts)}?${text}`;
 }
 
+/** Show a page, before this returns: the browser itself tells of a new address later. */
 export function goTo(address: string): void {
   location.hash = address;
+  dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
 /** The place that the address bar shows. */

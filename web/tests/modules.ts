@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ProblemError, unlessHidden } from "../src/api/client";
 import { formatJson, parseJson } from "../src/api/json";
 import type { Catalog } from "../src/catalog";
 import { place } from "../src/pictures/force";
@@ -127,4 +128,15 @@ test("places are finite, apart from each other, and the same every time", () => 
     assert.ok(Number.isFinite(one.x) && Number.isFinite(one.y));
     for (const other of points.slice(at + 1)) assert.ok(Math.hypot(one.x - other.x, one.y - other.y) > 20);
   });
+});
+
+function refused(status: number): Promise<string[]> {
+  const problem = { status, code: "", detail: "", hint: "", request_id: "" };
+  return Promise.reject(new ProblemError(problem as ConstructorParameters<typeof ProblemError>[0]));
+}
+
+test("an answer about a hidden type is left out, and other failures are not", async () => {
+  assert.deepEqual(await unlessHidden(Promise.resolve(["row"])), ["row"]);
+  assert.equal(await unlessHidden(refused(403)), null);
+  for (const status of [400, 401, 404, 500]) await assert.rejects(unlessHidden(refused(status)));
 });

@@ -107,7 +107,7 @@ class Algorithms:
 
     def shortest_paths(
         self,
-        sources: Mapping[str, Collection[str]],
+        sources: Mapping[str, Collection[str]] | Collection[str],
         *,
         edges: EdgeNames = None,
         direction: str = "out",
@@ -119,7 +119,8 @@ class Algorithms:
         Both are null where no path leads.
 
         Args:
-            sources: By the name of their type, the ids of nodes to start from.
+            sources: The nodes to start from: ids by type, `{"Person": ["ada"]}`, or texts such as
+                `"Person/ada"`.
             direction: `out` follows edges from source to target, `in` back, `both` either way.
             max_hops: Nodes that are further away count as not reached.
 
@@ -127,10 +128,13 @@ class Algorithms:
             NotFoundError: a node to start from, or an edge type, does not exist.
             InvalidInputError: a parameter is out of range, or there is nothing to follow.
         """
-        from omnigraph.algorithms.requests import ShortestPaths
+        from omnigraph.algorithms.requests import ShortestPaths, parse_nodes
 
-        named = require_names(sources, "sources")
-        ids = {name: require_texts(some, "sources") or () for name, some in named.items()}
+        if isinstance(sources, Mapping):
+            named = require_names(sources, "sources")
+            ids = {name: require_texts(some, "sources") or () for name, some in named.items()}
+        else:
+            ids = parse_nodes(require_texts(sources, "sources") or ())
         way = require_choice(direction, EdgeDirection, "direction")
         hops = None if max_hops is None else require_number(max_hops, "max_hops")
         return self._run(ShortestPaths(ids, way, hops), edges, engine)
@@ -149,13 +153,13 @@ class Algorithms:
     def _run(self, algorithm: Algorithm, edges: EdgeNames, engine: str | None) -> AlgorithmResult:
         from omnigraph.algorithms.run import run_algorithm
 
-        view = self._view_at(self._graph.snapshot())
+        view = self._view_at(self._graph.full_snapshot())
         names = require_texts(edges, "edges")
         return run_algorithm(view, algorithm, names, engine, self._backends.of)
 
 
 def _require_float(value: object, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        message = f"{name} is {value!r}, and no number"
+        message = f"{name} must be a number, not {value!r}"
         raise InvalidParameterError(message, name=name)
     return float(value)

@@ -51,10 +51,10 @@ class BranchList:
         """
         from omnigraph.branching import lifecycle
 
-        self._graph.require_writable()
+        self._graph.require_unblocked()
         new = BranchName.parse(name)
         now = self._clock.now() if (commit, version) == (None, None) else None
-        source = self._graph.snapshot(branch=branch, commit=commit, version=version)
+        source = self._graph.full_snapshot(branch=branch, commit=commit, version=version)
         # A commit belongs to the branch that it was made on, through whichever one it was found.
         start = source.branch if commit is None else source.head.branch
         self._graph.authority.require(Action.BRANCH_CREATE, branch=new, source=start)
@@ -78,7 +78,7 @@ class BranchList:
         wanted = BranchName.parse(name)
         if self._graph.authority.is_limited:
             # A branch that the actor may not read must look as if there were none.
-            self._graph.snapshot(branch=wanted)
+            self._graph.full_snapshot(branch=wanted)
             self._graph.authority.require(Action.BRANCH_DELETE, branch=wanted)
         head = None if expect_head is None else CommitId(require_text(expect_head, "expect_head"))
         if dry_run:
@@ -86,7 +86,7 @@ class BranchList:
             if head is not None:
                 lifecycle.require_head(self._manifest.current(wanted), head)
             return
-        self._graph.require_writable()
+        self._graph.require_unblocked()
         if head is None:
             lifecycle.delete(self._manifest, self._clock, wanted)
             return

@@ -10,6 +10,7 @@ from omnigraph.choices import EmbedScope
 from omnigraph.clock import Clock
 from omnigraph.model.arguments import require_choice, require_texts
 from omnigraph.model.commits import OperationKind
+from omnigraph.policy.actions import Action
 
 # What a signature names need not be imported to read a graph.
 if TYPE_CHECKING:
@@ -67,16 +68,25 @@ class Embeddings:
     ) -> tuple[EmbeddingStatus, ...]:
         """How many rows have the vectors of their texts, for each embedded vector.
 
-        At one commit: the handle's own unless another is named.
+        At one commit: the handle's own unless another is named. Types that the actor may not read
+        are left out.
 
         Raises:
+            NotAllowedError: the actor may not read a type that is named.
             NotFoundError: a type, the branch, the commit or the version does not exist.
             InvalidInputError: a commit was given together with a branch or a version.
         """
         from omnigraph.maintenance.embedding.status import find_status
 
-        snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
-        return find_status(self._view_at(snapshot), require_texts(types, "types"))
+        snapshot = self._graph.full_snapshot(branch=branch, commit=commit, version=version)
+        view, names = self._view_at(snapshot), require_texts(types, "types")
+        authority = self._graph.authority
+        if names is None:
+            sees = authority.sight(snapshot.branch).sees
+            names = tuple(type_.name for type_ in view.catalog.types if sees(type_.name))
+        else:
+            authority.require(Action.READ, branch=snapshot.branch, types=names)
+        return find_status(view, names)
 
     def run(
         self,
@@ -103,7 +113,7 @@ class Embeddings:
             TypeNotFoundError: the schema has no type of a name. Nothing changed.
             InvalidInputError: a model is not known, or its provider is not set up.
             EmbeddingError: a provider failed. What was committed before stays.
-            ConflictError: others kept changing a table. What was committed before stays.
+            ConflictError: other processes kept changing a table. What was committed before stays.
             NotAllowedError: the handle is on a point of history, or was opened read-only.
         """
         from omnigraph.maintenance.embedding.run import EmbeddingRun
@@ -117,10 +127,9 @@ class Embeddings:
             return self._backends.of(name).begin_embedding(settings, self._clock)
 
         def view() -> View:
-            return self._view_at(self._graph.snapshot(branch=str(order.branch)))
+            return self._view_at(self._graph.full_snapshot(branch=str(order.branch)))
 
         follow = None if progress is None else partial(progress, "embed")
         names = require_texts(types, "types")
-        return EmbeddingRun(
-            self._transactions(), order, wanted, names, engine, begin, view, follow
-        ).run()
+        run = EmbeddingRun(self._transactions(), order, wanted, names, engine, begin, view, follow)
+        return self._graph.authority.acting_as(order.actor).sight(order.branch).embedding(run.run())

@@ -50,7 +50,7 @@ class Commits:
             BranchNotFoundError: the graph has no such branch.
         """
         most = _require_limit(limit)
-        place = self._graph.snapshot(branch=branch)
+        place = self._graph.full_snapshot(branch=branch)
         walk = lineage.first_parents(place.head.commit_id, self._manifest.history(place).find)
         return tuple(islice(self._visible(walk), most))
 
@@ -74,7 +74,7 @@ class Commits:
         names = (
             self._graph.branches.list()
             if branch is None
-            else (self._graph.snapshot(branch=branch).branch,)
+            else (self._graph.full_snapshot(branch=branch).branch,)
         )
         walk = self._visible(self._walk(map(BranchName, names)))
         return tuple(islice(walk if after is None else _follow(walk, after), most))
@@ -136,7 +136,7 @@ class Commits:
 
 def _require_limit(limit: int | None) -> int | None:
     if limit is not None and require_number(limit, "limit") < 0:
-        message = f"limit is {limit}, and may not be negative"
+        message = f"limit must not be negative, and is {limit}"
         raise InvalidParameterError(message, name="limit")
     return limit
 
@@ -150,5 +150,5 @@ def _follow(walk: Iterator[Commit], after: str) -> Iterator[Commit]:
     wanted = CommitId.parse(after)
     if any(commit.commit_id == wanted for commit in walk):
         return walk
-    message = f"there is no commit {wanted} in this history"
+    message = f"commit {wanted} does not exist in this history"
     raise CommitNotFoundError(message, hint="begin with the newest commits")

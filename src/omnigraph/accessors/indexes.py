@@ -28,7 +28,8 @@ class IndexList:
     ) -> tuple[IndexStatus, ...]:
         """Every index that the schema asks for or a table has, and how much of it is there.
 
-        At one commit: the handle's own unless another is named. No row is read.
+        At one commit: the handle's own unless another is named. No row is read. Types that the
+        actor may not read are left out.
 
         Raises:
             NotFoundError: the branch, the commit or the version does not exist.
@@ -37,5 +38,6 @@ class IndexList:
         """
         from omnigraph.maintenance.index_list import list_indexes
 
-        snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
-        return list_indexes(self._view_at(snapshot), self._clock.now())
+        snapshot = self._graph.full_snapshot(branch=branch, commit=commit, version=version)
+        sees = self._graph.authority.sight(snapshot.branch).sees
+        return list_indexes(self._view_at(snapshot), self._clock.now(), sees)

@@ -103,10 +103,10 @@ class ProposalList:
                 is named as the author.
             NotAllowedError: the handle was opened read-only.
         """
-        self._graph.require_writable()
+        self._graph.require_unblocked()
         author = self._require_actor(actor)
-        theirs = self._graph.snapshot(branch=require_text(source, "source"))
-        ours = self._graph.snapshot(branch=require_text(into, "into"))
+        theirs = self._graph.full_snapshot(branch=require_text(source, "source"))
+        ours = self._graph.full_snapshot(branch=require_text(into, "into"))
         for side in (theirs, ours):
             with self._graph.authority.conceal(side.branch):
                 self._graph.authority.acting_as(author).require_visible(side.branch)
@@ -124,7 +124,7 @@ class ProposalList:
             self._clock.now(),
         )
         if self._merges().base_of(theirs, ours).rows_from == theirs.head.rows_from:
-            message = f"branch {ours.branch} has all of {theirs.branch}: nothing can be proposed"
+            message = f"nothing to propose: branch {ours.branch} has all changes of {theirs.branch}"
             hint = f"write to {theirs.branch} first"
             raise InvalidInputError(message, hint=hint, code=ErrorCode.PROPOSAL_EMPTY)
         return self._records.create(proposal)
@@ -146,7 +146,17 @@ class ProposalList:
         for number in self._records.numbers():
             proposal = self._records.find(number)
             if wanted in (None, proposal.state) and self._may_read(proposal):
-                yield proposal
+                yield self._shown(proposal)
+
+    def _shown(self, proposal: Proposal, who: str | None = None) -> Proposal:
+        """A proposal as an actor may see it; as that of the handle may when None."""
+        authority = self._graph.authority.acting_as(who)
+        return authority.sight(proposal.source, proposal.target).proposal(proposal)
+
+    def _change(
+        self, number: int, who: str, transition: Callable[[Proposal], Proposal]
+    ) -> Proposal:
+        return self._shown(self._records.change(number, transition), who)
 
     def _may_read(self, proposal: Proposal, who: str | None = None) -> bool:
         may = self._graph.authority.acting_as(who).allows
@@ -175,7 +185,8 @@ class ProposalList:
         writers = self._writers(proposal, theirs)
         refusals = dict(self._refusals(proposal, theirs, who, writers))
         approvals = _counting(proposal, head, writers)
-        return Review(proposal, head, base, approvals, needed, who, refusals)
+        shown = self._shown(proposal, who)
+        return Review(shown, head, base, approvals, needed, who, refusals)
 
     def _writers(self, proposal: Proposal, theirs: Snapshot | None) -> frozenset[str]:
         """Who wrote what an open proposal would merge: their approvals do not count."""
@@ -263,12 +274,8 @@ class ProposalList:
         merging = self._graph.authority.acting_as(who)
         if not merging.is_limited:
             return
-        from omnigraph.changes.graphs import moved_pins
-
-        ours = self._graph.snapshot(branch=proposal.target)
-        base = self._manifest.at(self._merges().base_of(theirs, ours))
-        pins = (pin for pair in moved_pins(base, theirs) for pin in pair)
-        types = {pin.key.type_name for pin in pins if pin is not None}
+        ours = self._graph.full_snapshot(branch=proposal.target)
+        types = self._merges().changed_types(theirs, ours)
         merging.require(
             Action.MERGE,
             branch=proposal.target,
@@ -364,8 +371,9 @@ class ProposalList:
         _require_reviewed(proposal, commit, head)
         self._require_reviewer(proposal, reviewer, head)
         now, writers = self._clock.now(), self._writers(proposal, theirs)
-        return self._records.change(
+        return self._change(
             proposal.number,
+            reviewer,
             lambda known: transitions.approve(known, reviewer, head, now, writers=writers),
         )
 
@@ -377,8 +385,10 @@ class ProposalList:
             InvalidInputError: it has ended, or the actor has not approved it.
         """
         reviewer, proposal = self._begin(number, actor)
-        return self._records.change(
-            proposal.number, lambda known: transitions.withdraw_approval(known, reviewer)
+        return self._change(
+            proposal.number,
+            reviewer,
+            lambda known: transitions.withdraw_approval(known, reviewer),
         )
 
     def comment(
@@ -402,8 +412,8 @@ class ProposalList:
         remark = transitions.require_remark(text, "comment")
         row = _row_place(type_name, id, property)
         now = self._clock.now()
-        return self._records.change(
-            proposal.number, lambda known: transitions.comment(known, who, remark, row, now)
+        return self._change(
+            proposal.number, who, lambda known: transitions.comment(known, who, remark, row, now)
         )
 
     def close(self, number: int, *, actor: str | None = None) -> Proposal:
@@ -417,9 +427,7 @@ class ProposalList:
         who, proposal = self._begin(number, actor)
         self._require_closer(proposal, who)
         now = self._clock.now()
-        return self._records.change(
-            proposal.number, lambda known: transitions.close(known, who, now)
-        )
+        return self._change(proposal.number, who, lambda known: transitions.close(known, who, now))
 
     def merge(
         self,
@@ -483,24 +491,26 @@ class ProposalList:
 
     def _earlier_merge(self, proposal: Proposal, head: CommitId) -> CommitId:
         """The commit of the target that merged the source as it is now."""
-        place = self._graph.snapshot(branch=proposal.target)
+        place = self._graph.full_snapshot(branch=proposal.target)
         find = self._manifest.history(place).find
         for commit in lineage.first_parents(place.head.commit_id, find):
             if commit.merged_parent == head:
                 return commit.commit_id
-        message = f"branch {proposal.target} has all of {proposal.source}, and no merge of it"
+        message = (
+            f"branch {proposal.target} has all changes of {proposal.source}, but did not merge it"
+        )
         hint = f"'omnigraph proposal close {proposal.number}' closes the proposal"
         raise InvalidInputError(message, hint=hint, code=ErrorCode.PROPOSAL_EMPTY)
 
     def _begin(self, number: int, actor: str | None) -> tuple[str, Proposal]:
-        self._graph.require_writable()
+        self._graph.require_unblocked()
         who = self._require_actor(actor)
         return who, self._find(number, who)
 
     def _require_actor(self, actor: str | None) -> str:
         named = require_actor(actor) or self._actor
         if named is None:
-            message = "a review has to say who acts, and no actor was named"
+            message = "a review needs an actor, and none was named"
             hint = "open the graph with actor=..., or set OMNIGRAPH_ACTOR"
             raise InvalidParameterError(message, hint=hint, name="actor")
         return named

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from os import PathLike
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from omnigraph.errors import InvalidParameterError
 from omnigraph.lang.source import Source
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.model.arguments import require_path, require_texts
+from omnigraph.model.arguments import require_path, require_text, require_texts
 from omnigraph.model.commits import OperationKind
 from omnigraph.policy.actions import Action
 from omnigraph.schema.accepted import AcceptedSchema
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from omnigraph.schema.plan import SchemaPlan
     from omnigraph.storage.store import Store
     from omnigraph.transaction.protocol import Order
+
+Fills = str | Collection[str] | Mapping[str, str] | None
 
 
 class Schema:
@@ -61,7 +63,7 @@ class Schema:
             NotFoundError: the branch, the commit or the version does not exist.
             InvalidInputError: a commit was given together with a branch or a version.
         """
-        snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
+        snapshot = self._graph.full_snapshot(branch=branch, commit=commit, version=version)
         return self._accepted_at(snapshot)
 
     def plan(
@@ -69,7 +71,7 @@ class Schema:
         schema: str | PathLike[str] | Catalog,
         *,
         branch: str | None = None,
-        fill: str | Collection[str] | None = None,
+        fill: Fills = None,
         convert: str | Collection[str] | None = None,
     ) -> SchemaPlan:
         """The steps from a branch's schema to another one, with the cost of each.
@@ -78,7 +80,8 @@ class Schema:
 
         Args:
             schema: A path to a `.pg` file, the text itself, or a catalog built in Python.
-            fill: `Type.property=expression`, or several: the values of new properties.
+            fill: `Type.property=expression`, several, or expressions by `Type.property`: the values
+                of new properties.
             convert: `Type.property`, or several: values to convert, though some may not fit.
 
         Raises:
@@ -90,8 +93,10 @@ class Schema:
         from omnigraph.accessors.stored_queries import find_breaking
 
         request = _change_request(accept_schema(schema), fill, convert, engine=None)
-        snapshot = self._graph.snapshot(branch=branch)
-        plan = self._changes().plan(snapshot, request)
+        snapshot = self._graph.full_snapshot(branch=branch)
+        sight = self._graph.authority.sight(snapshot.branch)
+        plan = self._changes().plan(snapshot, request, sight.sees)
+        plan = sight.plan(plan, sight.hidden(key.type_name for key in snapshot.pins))
         stored = self._graph.queries.list(commit=snapshot.head.commit_id)
         return replace(plan, findings=(*plan.findings, *find_breaking(stored, plan.new)))
 
@@ -100,7 +105,7 @@ class Schema:
         schema: str | PathLike[str] | Catalog,
         *,
         branch: str | None = None,
-        fill: str | Collection[str] | None = None,
+        fill: Fills = None,
         convert: str | Collection[str] | None = None,
         engine: str | None = None,
         actor: str | None = None,
@@ -113,8 +118,8 @@ class Schema:
 
         Args:
             schema: A path to a `.pg` file, the text itself, or a catalog built in Python.
-            fill: `Type.property=expression`, or several: the values of new properties, computed
-                from other properties of the same row.
+            fill: `Type.property=expression`, several, or expressions by `Type.property`: the values
+                of new properties, computed from other properties of the same row.
             convert: `Type.property`, or several: values to convert to another type, though some
                 may not fit.
             engine: `local`, `spark` or `auto`, by size; `$OMNIGRAPH_ENGINE` when None.
@@ -127,20 +132,21 @@ class Schema:
             IntegrityError: rows break rules of the new schema, or values do not convert; its report
                 lists them. Nothing changed.
             InvalidInputError: a fill or a conversion is wrong. Nothing changed.
-            ConflictError: others kept changing the same tables. Nothing changed.
+            ConflictError: other processes kept changing the same tables. Nothing changed.
             NotAllowedError: the handle is on a point of history, or was opened read-only.
             OutcomeUnknownError: whether the commit landed is unknown; look for it before a retry.
         """
         request = _change_request(accept_schema(schema), fill, convert, engine=engine)
         order = self._order(OperationKind.SCHEMA_APPLY, branch, actor, message, expect_head)
-        return self._changes().apply(order, request)
+        sight = self._graph.authority.acting_as(order.actor).sight(order.branch)
+        return sight.schema_result(self._changes().apply(order, request, sight.sees))
 
     def purge(
         self,
         schema: str | PathLike[str] | Catalog | None = None,
         *,
         branch: str | None = None,
-        fill: str | Collection[str] | None = None,
+        fill: Fills = None,
         convert: str | Collection[str] | None = None,
         keep_commits: int | None = None,
         older_than: str | timedelta | None = None,
@@ -168,25 +174,28 @@ class Schema:
             NotAllowedError: a branch, a tag, a merge or a rule needs what would be purged; its
                 `details` have the `needs`. Or the policy forbids maintenance. Nothing changed.
             InvalidParameterError: a rule makes no sense, or a schema was given without `dry_run`.
-            ConflictError: others kept changing a table. Nothing was removed.
+            ConflictError: other processes kept changing a table. Nothing was removed.
             StorageError: what may hold dropped values cannot be read. Nothing was removed.
         """
         from omnigraph.maintenance.purge.run import PurgeOrder
 
         if schema is not None and not dry_run:
-            message = "a schema was given to a purge, which changes none"
+            message = "purge does not take a schema"
             raise InvalidParameterError(message, hint="apply it, then purge", name="schema")
         self._graph.authority.require(Action.MAINTAIN)
         rules = self._retention_rules(keep_commits, older_than, grace)
         if not dry_run:
             order = self._order(OperationKind.OPTIMIZE, branch, actor, None)
-            return self._purges().run(PurgeOrder(order.branch, rules, engine, order.actor))
-        snapshot = self._graph.snapshot(branch=branch)
+            sight = self._graph.authority.acting_as(order.actor).sight(order.branch)
+            purge = PurgeOrder(order.branch, rules, engine, order.actor)
+            return sight.purge(self._purges().run(purge))
+        snapshot = self._graph.full_snapshot(branch=branch)
         plan = None
         if schema is not None:
             plan = self.plan(schema, branch=branch, fill=fill, convert=convert)
             plan.require_allowed()
-        return self._purges().preview(PurgeOrder(snapshot.branch, rules, engine), plan)
+        preview = self._purges().preview(PurgeOrder(snapshot.branch, rules, engine), plan)
+        return self._graph.authority.sight(snapshot.branch).purge(preview)
 
     def diff(
         self, before: str | PathLike[str] | Source, after: str | PathLike[str] | Source
@@ -215,13 +224,13 @@ class Schema:
         Raises:
             BranchNotFoundError: there is no such branch.
         """
-        return tuple(self._changes().history(self._graph.snapshot(branch=branch)))
+        return tuple(self._changes().history(self._graph.full_snapshot(branch=branch)))
 
     def _point_or_text(self, point: str | PathLike[str] | Source) -> Snapshot | AcceptedSchema:
         if isinstance(point, Source):
             return accept_schema(point)
         if isinstance(point, str) and not point.endswith(".pg"):
-            return self._graph.point(point)
+            return self._graph.full_point(point)
         return accept_schema(Path(require_path(point, "a branch, a commit, a tag or a file")))
 
     def _accepted_at(self, point: Snapshot | AcceptedSchema) -> AcceptedSchema:
@@ -234,7 +243,7 @@ class Schema:
 
 def _change_request(
     schema: AcceptedSchema,
-    fill: str | Collection[str] | None,
+    fill: Fills,
     convert: str | Collection[str] | None,
     *,
     engine: str | None,
@@ -242,6 +251,8 @@ def _change_request(
     from omnigraph.evolution.apply import ChangeRequest
     from omnigraph.evolution.requests import parse_conversions, parse_fills
 
+    if isinstance(fill, Mapping):
+        fill = [f"{path}={require_text(text, path)}" for path, text in fill.items()]
     fills = parse_fills(require_texts(fill, "fill") or ())
     conversions = parse_conversions(require_texts(convert, "convert") or ())
     return ChangeRequest(schema, fills, conversions, engine)

@@ -59,12 +59,12 @@ class GraphSettings:
         Raises:
             InvalidParameterError: there is no such setting, or it does not accept the value.
                 Nothing changed.
-            ConflictError: others kept changing settings. Nothing changed.
+            ConflictError: other processes kept changing settings. Nothing changed.
             NotAllowedError: the handle is on a point of history, was opened read-only, or the
                 policy forbids it.
         """
         wanted = SettingKey.parse(key)
-        self._graph.require_writable()
+        self._graph.require_unblocked()
         self._graph.authority.require(Action.ADMIN)
         self._stored.set(wanted, value)
         return describe_setting(wanted, {wanted: value})
@@ -74,12 +74,12 @@ class GraphSettings:
 
         Raises:
             InvalidParameterError: there is no such setting.
-            ConflictError: others kept changing settings. Nothing changed.
+            ConflictError: other processes kept changing settings. Nothing changed.
             NotAllowedError: the handle is on a point of history, was opened read-only, or the
                 policy forbids it.
         """
         wanted = SettingKey.parse(key)
-        self._graph.require_writable()
+        self._graph.require_unblocked()
         self._graph.authority.require(Action.ADMIN)
         self._stored.unset(wanted)
         return describe_setting(wanted, {})

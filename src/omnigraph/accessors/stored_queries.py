@@ -20,6 +20,7 @@ from omnigraph.errors import (
 from omnigraph.lang.source import Source
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_text
+from omnigraph.model.brief import brief
 from omnigraph.model.query_limits import Timeout
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.change_codes import ChangeCode, ChangeFinding
@@ -51,6 +52,7 @@ class StoredParameter:
     nullable: bool
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class StoredQuery:
     """A query that a graph stores.
@@ -112,7 +114,7 @@ class StoredQueries:
         """
         self._graph.require_writable()
         text = query_text(source)
-        snapshot = self._graph.snapshot(branch=branch)
+        snapshot = self._graph.full_snapshot(branch=branch)
         queries = self._queries().compile(snapshot, text)
         if not queries:
             fault = "the text has no query to store"
@@ -151,7 +153,7 @@ class StoredQueries:
         Raises:
             NotFoundError: the branch, the commit or the version does not exist.
         """
-        snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
+        snapshot = self._graph.full_snapshot(branch=branch, commit=commit, version=version)
         may_invoke = partial(self._graph.authority.may_invoke, snapshot)
         return tuple(query for query in self._read_all(snapshot) if may_invoke(query.name))
 
@@ -177,7 +179,7 @@ class StoredQueries:
             NotFoundError: there is no such query that the actor may invoke or read, or no such
                 branch, commit or version.
         """
-        snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
+        snapshot = self._graph.full_snapshot(branch=branch, commit=commit, version=version)
         return self._find(snapshot, name)
 
     def delete(
@@ -194,7 +196,7 @@ class StoredQueries:
             NotFoundError: there is no such query.
             NotAllowedError: the handle cannot write, or the policy forbids it.
         """
-        snapshot = self._graph.snapshot(branch=branch)
+        snapshot = self._graph.full_snapshot(branch=branch)
         found = self._find(snapshot, name)
         self._graph.mutate(
             _DELETE,
@@ -238,7 +240,7 @@ class StoredQueries:
             InvalidParameterError: a parameter is missing, unknown or ill-typed.
             NotAllowedError: the policy forbids what it does.
         """
-        snapshot = self._graph.snapshot(branch=branch, commit=commit, version=version)
+        snapshot = self._graph.full_snapshot(branch=branch, commit=commit, version=version)
         found = self._find(snapshot, name)
         if found.fault is not None:
             fault = f"the stored query {name} does not fit the schema any more: {found.fault}"

@@ -40,7 +40,7 @@ class StreamList:
         Raises:
             BranchNotFoundError: the graph has no such branch.
         """
-        streams = self._graph.snapshot(branch=branch).streams
+        streams = self._graph.full_snapshot(branch=branch).streams
         return tuple(streams[name] for name in sorted(streams))
 
     def forget(self, name: str, *, branch: str | None = None, actor: str | None = None) -> str:

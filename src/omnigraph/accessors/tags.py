@@ -74,10 +74,10 @@ class TagList:
         """
         from omnigraph.branching.tagging import create_tag
 
-        self._graph.require_writable()
+        self._graph.require_unblocked()
         new = TagName.parse(name)
         who, why = require_actor(actor) or self._actor, require_message(message)
-        head = self._graph.snapshot(branch=branch, commit=commit, version=version).head
+        head = self._graph.full_snapshot(branch=branch, commit=commit, version=version).head
         self._graph.authority.acting_as(who).require(Action.TAG, branch=head.branch)
         return create_tag(self._manifest, self._clock, new, head, actor=who, message=why)
 
@@ -89,7 +89,7 @@ class TagList:
             NotAllowedError: the handle is on a point of history, was opened read-only, or the
                 policy forbids it.
         """
-        self._graph.require_writable()
+        self._graph.require_unblocked()
         if self._graph.authority.is_limited:
             self._graph.authority.require(Action.TAG, branch=self.show(name).branch)
         self._manifest.tags.delete(TagName.parse(name))

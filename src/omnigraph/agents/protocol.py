@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
@@ -14,6 +15,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
 
 from omnigraph.agents.tools import (
     STORED_PREFIX,
@@ -54,13 +56,18 @@ def make_server(workspace: Workspace, run: CallRunner | None = None) -> Server[A
     async def on_list_tools(
         _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        tools = await beside(lambda: list_tools(workspace), writes=False)
+        with _translate_errors():
+            tools = await beside(lambda: list_tools(workspace), writes=False)
         return types.ListToolsResult(tools=[_describe(tool) for tool in tools])
 
     async def on_call_tool(
         _: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        return await beside(lambda: _call(workspace, params), writes=_may_write(params.name))
+        try:
+            return await beside(lambda: _call(workspace, params), writes=_may_write(params.name))
+        except OmnigraphError as error:
+            # The agent reads it, and may do better: that is no failure of the protocol.
+            return _result(_refusal(error), is_error=True)
 
     async def on_list_resources(
         _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
@@ -75,7 +82,8 @@ def make_server(workspace: Workspace, run: CallRunner | None = None) -> Server[A
     async def on_read_resource(
         _: ServerRequestContext[Any], params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        text = await beside(lambda: _read_resource(workspace, str(params.uri)), writes=False)
+        with _translate_errors():
+            text = await beside(lambda: _read_resource(workspace, str(params.uri)), writes=False)
         contents = types.TextResourceContents(uri=str(params.uri), text=text)
         return types.ReadResourceResult(contents=[contents])
 
@@ -132,13 +140,25 @@ async def _in_thread(call: Callable[[], _T], *, writes: bool) -> _T:
 
 
 def _call(workspace: Workspace, params: types.CallToolRequestParams) -> types.CallToolResult:
-    try:
-        answer = find_tool(workspace, params.name).call(params.arguments or {})
-    except OmnigraphError as error:
-        # The agent reads it, and may do better: that is no failure of the protocol.
-        facts = {"code": str(error.code), "error": error.message, "hint": error.hint}
-        return _result(facts, is_error=True)
+    answer = find_tool(workspace, params.name).call(params.arguments or {})
     return _result(answer, is_error=False)
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    """Re-raise our errors as those of the protocol, which says of all others that they are bugs.
+
+    Raises:
+        MCPError: the block raised an error of ours.
+    """
+    try:
+        yield
+    except OmnigraphError as error:
+        raise MCPError(types.INVALID_PARAMS, error.message, _refusal(error)) from error
+
+
+def _refusal(error: OmnigraphError) -> dict[str, Any]:
+    return {"code": str(error.code), "error": error.message, "hint": error.hint}
 
 
 def _result(facts: dict[str, Any], *, is_error: bool) -> types.CallToolResult:
@@ -164,5 +184,5 @@ def _read_resource(workspace: Workspace, uri: str) -> str:
         case "omnigraph://branches":
             return json.dumps(workspace.branches())
         case _:
-            message = f"there is no resource {uri[:200]!r}"
+            message = f"resource {uri[:200]!r} does not exist"
             raise NotFoundError(message, hint=f"there are {_SCHEMA} and {_BRANCHES}")

@@ -68,7 +68,7 @@ class AgentTool:
                 raise InvalidParameterError(message, name=name)
         for name in arguments:
             if name not in self.properties:
-                message = f"{self.name}: there is no argument {name[:100]!r}"
+                message = f"{self.name}: unknown argument {name[:100]!r}"
                 hint = f"it takes {', '.join(self.properties) or 'none'}"
                 raise InvalidParameterError(message, hint=hint, name=name[:100])
         return self.run(arguments)
@@ -89,7 +89,7 @@ def find_tool(workspace: Workspace, name: str) -> AgentTool:
     for tool in list_tools(workspace):
         if tool.name == name:
             return tool
-    message = f"there is no tool {name[:100]!r}"
+    message = f"tool {name[:100]!r} does not exist"
     raise InvalidParameterError(message, hint="list the tools", name="tool")
 
 

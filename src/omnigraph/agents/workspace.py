@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 from omnigraph.accessors.stored_queries import StoredQuery
-from omnigraph.changes.facts import counts, row_objects
+from omnigraph.changes.facts import counts, hidden_facts, row_objects
 from omnigraph.errors import (
     AlreadyExistsError,
     InvalidParameterError,
@@ -60,7 +60,7 @@ class Workspace:
         """
         own = BranchName.parse(branch)
         if own.is_main or own == graph.snapshot().branch:
-            message = f"{own} is a branch for what was reviewed, and agents do not write to it"
+            message = f"agents cannot write to branch {own}, which is for reviewed changes"
             raise NotAllowedError(message, hint="name another branch to write to")
         return cls(graph, own, writes=writes, limits=limits or {})
 
@@ -109,7 +109,8 @@ class Workspace:
         snapshot = reader.snapshot()
         counts = {key.type_name: pin.row_count for key, pin in snapshot.pins.items()}
         text = reader.schema.show(commit=snapshot.head.commit_id).text
-        return {"branch": snapshot.branch, "schema": text, "rows": counts}
+        shown = {"branch": snapshot.branch, "schema": text, "rows": counts}
+        return shown | hidden_facts(snapshot.hidden)
 
     def query(
         self, text: str, params: Mapping[str, object] | None, at: str | None
@@ -155,7 +156,7 @@ class Workspace:
     ) -> str:
         catalog = self.reader(at).schema.show().catalog
         if type_name not in {node.name for node in catalog.node_types}:
-            message = f"there is no node type {type_name[:100]!r}"
+            message = f"node type {type_name[:100]!r} does not exist"
             raise TypeNotFoundError(message, hint="the tool schema lists the types")
         found = {each.name: each for each in catalog.type_named(type_name).properties}
         if property_name not in found:
@@ -163,7 +164,7 @@ class Workspace:
             raise InvalidParameterError(message, hint=f"it has {', '.join(found)}", name="property")
         kind = found[property_name].type
         if not 1 <= limit <= AGENT_ROWS_MAX:
-            message = f"limit is {limit}, and has to be from 1 to {AGENT_ROWS_MAX}"
+            message = f"limit must be from 1 to {AGENT_ROWS_MAX}, not {limit}"
             raise InvalidParameterError(message, name="limit")
         value = f"$x.{property_name}"
         if isinstance(kind, VectorType):
@@ -204,6 +205,7 @@ class Workspace:
         return {
             "counts": counts(diff),
             "changes": list(islice(row_objects(diff), AGENT_CHANGES_MAX)),
+            **hidden_facts(diff.hidden),
         }
 
     def mutate(

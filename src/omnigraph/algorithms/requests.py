@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
 
@@ -77,6 +77,23 @@ class ShortestPaths:
             _require(self.hops_max >= 0, "max_hops", self.hops_max, "0 or more")
 
 
+def parse_nodes(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Ids by type, of texts such as `Person/ada`.
+
+    Raises:
+        InvalidParameterError: a text has another form.
+    """
+    ids: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        name, slash, id_ = text.partition("/")
+        if not (name and slash and id_):
+            message = f"{text[:100]!r} does not name a node"
+            hint = "write its type and its id, as in Person/ada"
+            raise InvalidParameterError(message, hint=hint, name="sources")
+        ids[name] = (*ids.get(name, ()), id_)
+    return ids
+
+
 @dataclass(frozen=True, slots=True)
 class Triangles:
     """How many pairs of neighbours of each node are neighbours themselves."""
@@ -136,5 +153,5 @@ def _require_rounds(value: int) -> None:
 
 def _require(is_valid: bool, name: str, value: object, rule: str) -> None:  # noqa: FBT001
     if not is_valid:
-        message = f"{name} is {value!r}, and has to be {rule}"
+        message = f"{name} must be {rule}, not {value!r}"
         raise InvalidParameterError(message, name=name)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from omnigraph.algorithms.requests import Algorithm, order_of
 from omnigraph.choices import EngineName
 from omnigraph.errors import TypeNotFoundError
+from omnigraph.model.brief import brief
 
 if TYPE_CHECKING:
     from omnigraph.engine.spark.execute import Frame, Session
@@ -29,6 +30,7 @@ class Rounds:
     converged: bool
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class AlgorithmResult:
     """What an algorithm computed: `type` and `id` of each node, and its values.
@@ -53,7 +55,7 @@ class AlgorithmResult:
             TypeNotFoundError: the algorithm saw no nodes of such a type.
         """
         if type_name not in self.node_types:
-            message = f"the result has no nodes of a type {type_name}"
+            message = f"the result has no nodes of type {type_name}"
             hint = f"it has those of {', '.join(self.node_types)}"
             raise TypeNotFoundError(message, hint=hint)
         if isinstance(self.rows, pa.Table):

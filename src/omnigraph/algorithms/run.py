@@ -56,8 +56,7 @@ def run_algorithm(
     selection = select(view, edges)
     if isinstance(algorithm, ShortestPaths):
         _require_sources(algorithm, selection)
-    words = "the algorithm follows {:,} edges"
-    measure = Measure(selection.edge_count, ALGORITHM_LOCAL_EDGES_MAX, words)
+    measure = Measure.of_count(selection.edge_count, ALGORITHM_LOCAL_EDGES_MAX, "edge")
     choice = by_size(engine, [measure])
     rows, rounds = runner(choice.engine).run_algorithm(algorithm, selection)
     types = tuple(node.name for node in selection.nodes)
@@ -75,5 +74,5 @@ def _require_sources(paths: ShortestPaths, selection: EdgeSelection) -> None:
 
 def missing_source_error(type_name: str, id_: str) -> NotFoundError:
     """The error for a node to start from that does not exist."""
-    message = f"there is no node {type_name}/{id_} to start from"
+    message = f"node {type_name}/{id_}, to start from, does not exist"
     return NotFoundError(message, hint="sources are ids of nodes at this commit")

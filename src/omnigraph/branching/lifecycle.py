@@ -123,7 +123,7 @@ def delete_unmoved(manifest: Manifest, clock: Clock, branch: Branch, head: Commi
         StaleHeadError: it is not at that commit. It is unchanged.
     """
     if manifest.names.ref_of(branch.name) != branch.ref:
-        message = f"branch {branch.name} was deleted, and another has its name by now"
+        message = f"branch {branch.name} was deleted, and another branch has its name now"
         raise BranchNotFoundError(message, hint="see 'omnigraph branch list'")
     require_head(manifest.current(branch.name), head)
     _delete(manifest, clock, branch, head)
@@ -179,7 +179,7 @@ def _require_free(manifest: Manifest, name: BranchName) -> None:
         message = "every graph has a branch main already"
         raise AlreadyExistsError(message, hint="choose another name", code=ErrorCode.BRANCH_EXISTS)
     if is_ulid(name):
-        message = f"{name} is spelt as the id of a commit, and would be taken for one"
+        message = f"{name} is not a valid branch name: it looks like a commit id"
         raise InvalidNameError(message, hint="choose another name, such as one with a word in it")
     # Others that have the name, or one above or below it, are found when this one is registered.
     if manifest.names.has_old_name(name):
@@ -188,7 +188,10 @@ def _require_free(manifest: Manifest, name: BranchName) -> None:
 
 def _require_no_tag(manifest: Manifest, name: BranchName) -> None:
     if manifest.tags.exists(name):
-        message = f"the graph {manifest.store.root.uri} has a tag {name}, and no branch may be it"
+        message = (
+            f"the graph {manifest.store.root.uri} has a tag {name}; a branch cannot have the "
+            "same name"
+        )
         hint = "choose another name, or delete that tag first"
         raise AlreadyExistsError(message, hint=hint, code=ErrorCode.TAG_EXISTS)
 
@@ -196,7 +199,10 @@ def _require_no_tag(manifest: Manifest, name: BranchName) -> None:
 def _require_apart(name: BranchName, others: Iterable[BranchName]) -> None:
     for other in others:
         if name.contains(other) or other.contains(name):
-            message = f"a branch {name} cannot stand beside {other}: one lies below the other"
+            message = (
+                f"branch {name} cannot exist together with {other}: one name is a path below "
+                "the other"
+            )
             raise InvalidNameError(message, hint="choose a name that shares no path with it")
 
 
@@ -204,7 +210,7 @@ def _require_young(clock: Clock, branch: Branch) -> None:
     """Reject a ref that has had no name for so long that `cleanup` may delete it."""
     assert branch.created_at is not None, "it was just created"
     if clock.now() - branch.created_at > timedelta(seconds=LEASE_SECONDS):
-        message = f"making the branch {branch.name} took longer than {LEASE_SECONDS:.0f} s"
+        message = f"creating branch {branch.name} took longer than {LEASE_SECONDS:.0f} s"
         raise ConflictError(message, hint="try again")
 
 
@@ -263,12 +269,14 @@ def require_head(snapshot: Snapshot, expected: CommitId) -> None:
     """
     actual = snapshot.head.commit_id
     if expected != actual:
-        message = f"branch {snapshot.branch} is at {actual}, and not at {expected}: it stays"
+        message = (
+            f"branch {snapshot.branch} was not deleted: it is at {actual}, expected {expected}"
+        )
         raise StaleHeadError(message, expected=expected, actual=actual)
 
 
 def _stale_head_error(name: BranchName, expected: CommitId | None) -> StaleHeadError:
-    message = f"branch {name} is not at {expected} any more: it stays"
+    message = f"branch {name} was not deleted: it is no longer at {expected}"
     return StaleHeadError(message, expected=expected)
 
 

@@ -69,7 +69,10 @@ def create_tag(
 def _require_no_branch(manifest: Manifest, name: TagName) -> None:
     with suppress(BranchNotFoundError):
         manifest.names.find(BranchName(name))
-        message = f"the graph {manifest.store.root.uri} has a branch {name}, and no tag may be it"
+        message = (
+            f"the graph {manifest.store.root.uri} has a branch {name}; a tag cannot have the "
+            "same name"
+        )
         hint = "choose another name, or delete that branch first"
         raise AlreadyExistsError(message, hint=hint, code=ErrorCode.BRANCH_EXISTS)
 

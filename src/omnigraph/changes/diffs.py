@@ -9,11 +9,13 @@ from omnigraph.changes.pages import count_ops, page_tables
 from omnigraph.changes.rows import Changes, RowChange, row_changes
 from omnigraph.choices import EngineName, Op
 from omnigraph.model.arguments import misfit_error, require_number
+from omnigraph.model.brief import brief
 from omnigraph.model.commits import Commit
 from omnigraph.model.counts import Counts
 from omnigraph.schema.steps import SchemaStep
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class GraphDiff:
     """How a graph differs between two commits.
@@ -24,6 +26,7 @@ class GraphDiff:
             earlier one has. Rows are those of the later type; a value that it cannot hold is null.
         schema: How the schemas differ; empty if they do not, or were not compared.
         engine: The engine that compared them, and `why` it was chosen.
+        hidden: The types that the actor may not read, which are left out.
     """
 
     before: str
@@ -33,6 +36,7 @@ class GraphDiff:
     engine: EngineName = EngineName.LOCAL
     why: str = ""
     schema: tuple[SchemaStep, ...] = ()
+    hidden: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Mapping[str, Counts]:
@@ -67,6 +71,7 @@ def _require_position(value: object, name: str) -> int:
     return number
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class CommitChanges:
     """One commit, and its changes since the commit before it on its branch."""
@@ -75,6 +80,7 @@ class CommitChanges:
     diff: GraphDiff
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Some commits of the feed, oldest first; maintenance, which changes no row, is left out.
@@ -88,3 +94,8 @@ class Batch:
     commits: tuple[CommitChanges, ...]
     cursor: str
     is_newest: bool
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The types that the actor may not read: what changed in them is left out."""
+        return tuple(sorted({name for each in self.commits for name in each.diff.hidden}))

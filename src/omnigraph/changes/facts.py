@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +23,21 @@ def batch_facts(batch: Batch, *, rows: bool) -> dict[str, Any]:
     """
     commits = []
     for changes in batch.commits:
-        facts: dict[str, Any] = {
+        one: dict[str, Any] = {
             "commit": {**changes.commit.to_json(), "let_go": None},
             **schema_facts(changes.diff),
             "changes": counts(changes.diff),
         }
         if rows:
-            facts["rows"] = list(row_objects(changes.diff))
-        commits.append(facts)
-    return {"commits": commits, "cursor": batch.cursor, "is_newest": batch.is_newest}
+            one["rows"] = list(row_objects(changes.diff))
+        commits.append(one)
+    facts = {"commits": commits, "cursor": batch.cursor, "is_newest": batch.is_newest}
+    return facts | hidden_facts(batch.hidden)
+
+
+def hidden_facts(names: Sequence[str]) -> dict[str, list[str]]:
+    """The types that were left out under their name; nothing if there are none."""
+    return {"hidden": list(names)} if names else {}
 
 
 def schema_facts(diff: GraphDiff) -> dict[str, list[dict[str, Any]]]:

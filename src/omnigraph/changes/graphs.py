@@ -24,6 +24,8 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_texts
 from omnigraph.model.tables import TablePin
 from omnigraph.schema.catalog import Catalog, SchemaType
+from omnigraph.schema.matching import match_by_identity
+from omnigraph.schema.plan import SchemaPlan, plan_change
 from omnigraph.schema.steps import SchemaStep
 from omnigraph.storage.pairs import DataSize, size_of, unequal_pairs
 from omnigraph.storage.tables import Table
@@ -31,10 +33,19 @@ from omnigraph.storage.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One point of a graph's history: its snapshot, and how to open its tables."""
+    """One point of a graph's history: its snapshot, and how to open its tables.
+
+    Attributes:
+        sees: Whether the actor may read a type; all others are left out of comparisons.
+    """
 
     snapshot: Snapshot
     data: Data
+    sees: Callable[[str], bool] = lambda _: True
+
+    def hides(self, pin: TablePin | None) -> bool:
+        """Whether the actor may not read the type of a table that is compared."""
+        return pin is not None and not self.sees(pin.key.type_name)
 
 
 class Comparer(Protocol):
@@ -84,7 +95,7 @@ def _parse_words(
     if wanted is None:
         return None
     if strange := sorted(set(wanted) - set(words)):
-        message = f"there is no {strange[0]!r} among {name}"
+        message = f"{strange[0]!r} is not a valid choice for {name}"
         raise InvalidParameterError(message, hint=f"use {', '.join(words)}", name=name)
     return frozenset(map(words, wanted))
 
@@ -153,6 +164,7 @@ class TypeComparison:
 
     Attributes:
         type: The type of the later point; of the earlier one if the later one has none.
+        names: Its names at both points.
         before: The earlier table; None if that point has no such type, and so with `after`.
     """
 
@@ -160,6 +172,7 @@ class TypeComparison:
     before: Table | None
     after: Table | None
     lifts: LiftPair
+    names: frozenset[str]
 
     @property
     def size(self) -> DataSize:
@@ -197,7 +210,18 @@ def compare_graphs(
     schema: tuple[SchemaStep, ...] = ()
     if steps is not None and not has_same_schema(before.snapshot, after.snapshot):
         schema = steps(before.snapshot, after.snapshot)
-    return GraphDiff(old, new, tables, ops, comparer.name, schema=schema)
+    hidden = tuple(sorted(hidden_types(before, after, wanted)))
+    return GraphDiff(old, new, tables, ops, comparer.name, schema=schema, hidden=hidden)
+
+
+def hidden_types(before: Side, after: Side, wanted: Filter) -> frozenset[str]:
+    """The wanted types that are not compared, because the actor may not read them."""
+    return frozenset(
+        pin.key.type_name
+        for side in (before, after)
+        for pin in side.snapshot.pins.values()
+        if wanted.wants(pin) and side.hides(pin)
+    )
 
 
 def moved_types(
@@ -205,6 +229,8 @@ def moved_types(
 ) -> Iterator[TypeComparison]:
     """The types whose tables are not the same at two points, matched by identity. Reads no rows."""
     for old, new in moved_pins(before.snapshot, after.snapshot, wanted):
+        if before.hides(old) or after.hides(new):
+            continue
         old_type, new_type = (
             None if own is None else catalog(side.snapshot.schema_digest).type_of(own.key)
             for own, side in ((old, before), (new, after))
@@ -220,7 +246,30 @@ def moved_types(
             None if old is None else before.data.table(old.key),
             None if new is None else after.data.table(new.key),
             lifts,
+            frozenset(pin.key.type_name for pin in (old, new) if pin is not None),
         )
+
+
+def changed_types(catalog: FindCatalog, before: Side, after: Side) -> frozenset[str]:
+    """The types whose rows or declarations may differ between two points. Reads no rows.
+
+    By their names at both points. A table that was only indexed has not changed.
+    """
+    moved = moved_types(catalog, before, after)
+    rows = frozenset(name for each in moved if each.size.row_count for name in each.names)
+    if has_same_schema(before.snapshot, after.snapshot):
+        return rows
+    return rows | plan_between(catalog, before.snapshot, after.snapshot).changed_types
+
+
+def plan_between(catalog: FindCatalog, before: Snapshot, after: Snapshot) -> SchemaPlan:
+    """The steps between the schemas of two points, which names have no part in."""
+    old, new = catalog(before.schema_digest), catalog(after.schema_digest)
+    identities = (
+        {key: pin.identity for key, pin in point.pins.items()} for point in (before, after)
+    )
+    matching = match_by_identity(old, next(identities), new, next(identities))
+    return plan_change(old, new, matching, row_counts=dict.fromkeys(before.pins, 0))
 
 
 def moved_pins(
@@ -263,5 +312,5 @@ def has_same_schema(before: Snapshot, after: Snapshot) -> bool:
 def measure_differences(sizes: Iterable[DataSize]) -> Iterator[Measure]:
     """How many rows and bytes differ in all; sizes are measured only when this is iterated."""
     total = sum(sizes, DataSize())
-    yield Measure(total.row_count, CHANGES_LOCAL_ROWS_MAX, "about {:,} rows differ")
-    yield Measure(total.byte_count, CHANGES_LOCAL_BYTES_MAX, "about {:,} bytes differ")
+    yield Measure.of_count(total.row_count, CHANGES_LOCAL_ROWS_MAX, "changed row", is_estimate=True)
+    yield Measure.of_bytes(total.byte_count, CHANGES_LOCAL_BYTES_MAX, "about {} of changed rows")

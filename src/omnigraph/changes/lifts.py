@@ -25,6 +25,7 @@ from omnigraph.model.types import PropertyType
 from omnigraph.schema.arrow import table_schema, value_field
 from omnigraph.schema.catalog import Property, SchemaType, Value
 from omnigraph.schema.retyping import CONVERSIONS, TOTAL_CONVERSIONS, stored_scalar
+from omnigraph.storage.equality import are_equal
 from omnigraph.storage.pairs import ColumnPair
 
 _UNLIKE: Final = "@unlike "
@@ -211,7 +212,7 @@ class LiftPair:
         return self.before.sources(names), self.after.sources(names)
 
     def unlike(self, names: Sequence[str], before: pa.Table, after: pa.Table) -> np.ndarray:
-        """Whether each row may differ in some columns; NaN may differ from itself here."""
+        """Whether each row differs in some columns."""
         old, new = (
             slim(lift.apply(rows, names))
             for lift, rows in ((self.before, before), (self.after, after))
@@ -272,10 +273,5 @@ def _differs(old: pa.Table, new: pa.Table, name: str) -> np.ndarray:
         else pa.chunked_array([pa.nulls(rows.num_rows, pa.utf8())])
         for rows in (old, new)
     )
-    if pa.types.is_nested(now.type):
-        # Arrow does not compare lists. Schema changes write none, so these are few.
-        pairs = zip(was.to_pylist(), now.to_pylist(), strict=True)
-        return np.fromiter((before != after for before, after in pairs), np.bool_, len(was))
-    is_equal = pc.or_kleene(pc.equal(was, now), pc.and_(was.is_null(), now.is_null()))
-    differs: np.ndarray = pc.invert(pc.fill_null(is_equal, fill_value=False)).to_numpy()
+    differs: np.ndarray = ~are_equal(was, now)
     return differs

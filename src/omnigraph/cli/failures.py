@@ -43,16 +43,17 @@ def say_conflicts(conflicts: Iterable[Conflict], count: int) -> None:
     """Print every conflict that can be named, and an example of how to decide one."""
     listed = list(conflicts)
     columns = ["kind", "type", "id", "property", "base", "ours", "theirs"]
-    has_messages = any(conflict.message for conflict in listed)
+    explanations = [_explain(conflict) for conflict in listed]
+    is_explained = any(explanations)
     say_table(
-        [*columns, "what"] if has_messages else columns,
+        [*columns, "what"] if is_explained else columns,
         [
             (
                 *(conflict.kind, conflict.type_name, conflict.id, conflict.property),
                 *_sides(conflict),
-                *([conflict.message] if has_messages else []),
+                *([explanation] if is_explained else []),
             )
-            for conflict in listed
+            for conflict, explanation in zip(listed, explanations, strict=True)
         ],
     )
     if more := count - len(listed):
@@ -68,6 +69,12 @@ def say_conflicts(conflicts: Iterable[Conflict], count: int) -> None:
         named = {name: value for name, value in place.items() if value is not None}
         say("to decide one by one, give a file to --resolve, such as")
         say(f"  {_json_line([{**named, 'take': 'theirs'}])}")
+
+
+def _explain(conflict: Conflict) -> str:
+    """What the values do not tell: broken rules, and edges that were deleted with their node."""
+    edges = f"deleted with {conflict.describe_edges()}" if conflict.edges else ""
+    return "; ".join(filter(None, (conflict.message, edges, *conflict.reasons)))
 
 
 def _show_bug(error: BaseException, style: ErrorStyle) -> None:

@@ -20,8 +20,9 @@ Resolve = Annotated[
     typer.Option(
         "--resolve",
         metavar="ours|theirs|FILE",
-        help="Where both changed the same: ours keeps the target's value, theirs takes the "
-        "source's, a JSON file decides one by one.",
+        help="How to decide conflicts: ours keeps the target's side, theirs takes the source's, "
+        "a JSON file decides one by one. unique_violation and cardinality_violation cannot be "
+        "decided for theirs.",
     ),
 ]
 DeleteBranch = Annotated[
@@ -53,7 +54,7 @@ def show_merge(outcome: MergeOutcome, *, dry_run: bool = False) -> None:
     if outcome.commit_id is not None:
         merged = f"branch {outcome.source}, at {outcome.source_commit}, into {outcome.target}"
         render.say(f"merged {merged} as commit {outcome.commit_id} ({outcome.outcome})")
-        render.say(f"merged by the {outcome.engine} engine, because {outcome.why}")
+        render.say_engine(outcome.engine, outcome.why)
     elif not dry_run or not (outcome.changes or outcome.conflicts or outcome.steps):
         render.say(f"{outcome.outcome}: {outcome.target} has all of {outcome.source}")
     elif outcome.conflicts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any, ClassVar, cast
 
 import typer
@@ -88,7 +89,8 @@ class _LazyCommands(Mapping[str, Any]):
 
 
 def _find(package: str, name: str) -> Callable[..., None] | typer.Typer:
-    module = vars(import_module(f"{package}.{name}"))
+    file = f"{name}_" if iskeyword(name) else name
+    module = vars(import_module(f"{package}.{file}"))
     return cast("Callable[..., None] | typer.Typer", module.get("group") or module[name])
 
 

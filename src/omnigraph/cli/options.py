@@ -175,7 +175,7 @@ def choose_format(wanted: Format | None, *, json: bool) -> Format:
         typer.BadParameter: they name two formats, or bytes for a terminal.
     """
     if json and wanted not in (None, Format.JSON):
-        message = f"--json and --format {wanted} ask for two different things"
+        message = f"--json cannot be used with --format {wanted}"
         raise typer.BadParameter(message, param_hint="--format")
     chosen = Format.JSON if json else wanted or Format.TABLE
     if chosen is Format.ARROW and sys.stdout is not None and sys.stdout.isatty():
@@ -192,7 +192,7 @@ def require_one_store(context: typer.Context, given: str | None, store: str | No
     """
     source = context.get_parameter_source("store")
     if given is not None and store != given and source is not None and source.name == "COMMANDLINE":
-        message = f"it names {store}, and the argument {given}: which graph is meant?"
+        message = f"it names {store}, but the argument names {given}"
         raise typer.BadParameter(message, param_hint="--store")
     return require_store(given if given is not None else store)
 

@@ -24,7 +24,7 @@ def standard_output() -> Iterator[TextIO]:
         StorageError: it cannot be written; the message says why.
     """
     if sys.stdout is None:
-        message = "standard output is closed, and the answer has nowhere to go"
+        message = "standard output is closed"
         raise StorageError(message, hint="leave it open, or send it to a file")
     try:
         yield sys.stdout

@@ -72,7 +72,7 @@ def find_profile(store: str | None, argument: str | None = None) -> Profile | No
     source = context.get_parameter_source("store")
     is_store_typed = source is not None and source.name == "COMMANDLINE"
     if is_typed and (is_store_typed or argument is not None):
-        message = f"{name} names a graph, and the command line another: give one of them"
+        message = f"{name} and the command line name different graphs: give one of them"
         raise typer.BadParameter(message, param_hint="--profile")
     if not is_typed and (store is not None or argument is not None):
         return None

@@ -56,7 +56,7 @@ class Source:
             InvalidInputError: the file cannot be read, or is not UTF-8.
         """
         if (file is None) == (text is None):
-            message = "give the query by --query FILE or by -e TEXT, one of the two"
+            message = "give the query either by --query FILE or by -e TEXT"
             raise typer.BadParameter(message, param_hint="--query")
         if text is not None:
             return cls(text, "query")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from omnigraph.cli import output
 from omnigraph.errors import StorageError
+from omnigraph.wording import count_of, describe_hidden, format_instant
 
 if TYPE_CHECKING:
     from omnigraph.embedding.counts import EmbeddingCounts
@@ -90,6 +91,17 @@ def show_facts(facts: Mapping[str, object]) -> None:
             output.write_text("".join(f"{'':<{width}}  {line}".rstrip() + "\n" for line in others))
 
 
+def say_hidden(names: Sized) -> None:
+    """Say how many types were left out, because the actor may not read them."""
+    if len(names):
+        say(describe_hidden(names))
+
+
+def say_engine(engine: str, why: str) -> None:
+    """Say which engine did the work, and why."""
+    say(f"engine: {engine} ({why})")
+
+
 def say(text: str) -> None:
     """Print a message on standard error; if that cannot be written, the message is lost.
 
@@ -139,6 +151,13 @@ def say_warnings(warnings: Iterable[FollowUpFailure]) -> None:
         say(f"  hint: {warning.hint}")
 
 
+def say_unchanged(unchanged: Mapping[str, int]) -> None:
+    """Print how many rows a write did not change, if there are any."""
+    if unchanged:
+        rows = count_of(sum(unchanged.values()), "row")
+        say(f"{rows} unchanged: the stored values are the same")
+
+
 def say_embedding(counts: EmbeddingCounts) -> None:
     """Print how many texts a write embedded, and how many rows wait for it, if there are any."""
     if counts.embedded:
@@ -146,15 +165,6 @@ def say_embedding(counts: EmbeddingCounts) -> None:
     if counts.waiting:
         verb = "waits" if counts.waiting == 1 else "wait"
         say(f"{count_of(counts.waiting, 'row')} {verb} for a vector: run 'omnigraph embed'")
-
-
-def count_of(count: int, noun: str) -> str:
-    """A number of things.
-
-    >>> count_of(1, "row"), count_of(2000, "row")
-    ('1 row', '2,000 rows')
-    """
-    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 @contextmanager
@@ -252,5 +262,5 @@ def to_document(value: object) -> str:
 
 def _plain(value: object) -> str:
     if isinstance(value, datetime):
-        return value.isoformat()
+        return format_instant(value)
     return str(value)

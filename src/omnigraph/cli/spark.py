@@ -17,10 +17,10 @@ def check_master(master: str | None, engine: EngineRequest | None, *, is_served:
             that a server loads into.
     """
     if master is not None and is_served:
-        message = "--master is for Spark here, and the server of the graph loads it there"
+        message = "--master has no effect: the server loads the rows with its own Spark"
         raise typer.BadParameter(message, param_hint="--master")
     if master is not None and engine is EngineRequest.LOCAL:
-        message = "--master is for Spark, and --engine local does without"
+        message = "--master cannot be used with --engine local"
         raise typer.BadParameter(message, param_hint="--master")
 
 

@@ -16,6 +16,8 @@ from pyspark.sql.datasource import (
     DataSourceWriter,
 )
 
+from omnigraph.connector.failures import hide_frames
+
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
@@ -72,6 +74,7 @@ class OmnigraphSource(DataSource):
         """The name of the source in `format`."""
         return "omnigraph"
 
+    @hide_frames()
     def schema(self) -> StructType:
         """The type's columns, the query's, or those of changes."""
         from omnigraph.connector.readers import declared_schema
@@ -85,6 +88,7 @@ class OmnigraphSource(DataSource):
 
         return feed_schema(FeedOptions.parse(self.options))
 
+    @hide_frames()
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns of the schema, which may be fewer than declared."""
         from omnigraph.connector.readers import open_reader
@@ -94,6 +98,7 @@ class OmnigraphSource(DataSource):
             raise only_of_streams_error()
         return open_reader(pinned, schema)
 
+    @hide_frames()
     def writer(
         self,
         schema: StructType,
@@ -104,6 +109,7 @@ class OmnigraphSource(DataSource):
 
         return open_writer(self.options, schema, overwrites=overwrite)
 
+    @hide_frames()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002
         """A reader of the changes of a branch, commit by commit."""
         from omnigraph.streams.options import FeedOptions, require_stream_sources
@@ -113,6 +119,7 @@ class OmnigraphSource(DataSource):
 
         return FeedReader(FeedOptions.parse(self.options))
 
+    @hide_frames()
     def streamWriter(
         self,
         schema: StructType,

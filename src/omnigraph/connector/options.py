@@ -34,6 +34,7 @@ from omnigraph.transaction.view import view_at
 _OPTIONS: Final = (
     "graph", "path", "branch", "commit", "version", "query", "params", "name", "parallelism",
     "pushdown", "columns", "where", "mode", "actor", "message", "policy",
+    "onduplicate", "orderby",
 )  # fmt: skip
 
 
@@ -117,7 +118,7 @@ def pin(options: Mapping[str, str]) -> Pinned:
     given = by_name(options)
     unknown = sorted(given.keys() - set(_OPTIONS))
     if unknown:
-        message = f"there is no option {unknown[0]!r}"
+        message = f"{unknown[0]!r} is not a valid option"
         raise InvalidParameterError(message, hint=f"options are {', '.join(_OPTIONS)}")
     if "graph" not in given:
         message = "the option graph is missing"
@@ -125,7 +126,7 @@ def pin(options: Mapping[str, str]) -> Pinned:
     store = Store.open(given["graph"])
     place, snapshot = _find_place(store, given)
     if ("query" in given) == ("path" in given):
-        message = "either a type or a query is read"
+        message = "give either a type or the option query"
         raise InvalidParameterError(
             message, hint='.load("Person"), or .option("query", ...).load()'
         )
@@ -202,7 +203,7 @@ def _find_snapshot(manifest: Manifest, given: Mapping[str, str]) -> Snapshot:
     )
     if commit is not None:
         if branch is not None or version is not None:
-            message = "a commit says it all: give a commit, or a branch and a version"
+            message = "give either a commit, or a branch and a version"
             raise InvalidParameterError(message, name="commit")
         return Points(manifest).at(commit)
     name = MAIN if branch is None else BranchName.parse(branch)

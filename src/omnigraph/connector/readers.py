@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from omnigraph.connector.failures import hide_frames
 from omnigraph.connector.options import Pinned, PinnedQuery, PinnedType
 from omnigraph.connector.pushdown import Condition, filter_text
 from omnigraph.engine.choose import measure_plan, why_not_local
@@ -72,8 +73,9 @@ def open_reader(pinned: Pinned, schema: StructType) -> DataSourceReader:
     for column in schema:
         type_ = declared.get(column.name)
         if type_ != column.dataType:
-            fact = "is not there" if type_ is None else f"is {type_.simpleString()}"
-            message = f"{column.name} {column.dataType.simpleString()} was asked for, and {fact}"
+            fact = "does not exist" if type_ is None else f"is {type_.simpleString()}"
+            wanted = column.dataType.simpleString()
+            message = f"column {column.name}, expected as {wanted}, {fact}"
             names = ", ".join(f"{name} {kind.simpleString()}" for name, kind in declared.items())
             raise InvalidInputError(message, hint=f"the columns are {names}")
     match pinned:
@@ -99,6 +101,7 @@ class TypeReader(DataSourceReader):
         self._schema = schema
         self._filters = [*pinned.filters]
 
+    @hide_frames()
     def partitions(self) -> list[InputPartition]:
         """Groups of fragments that are neither tiny nor huge."""
         table = open_address(self._pinned.address)
@@ -149,6 +152,7 @@ class QueryReader(DataSourceReader):
         self._pinned = pinned
         self._schema = schema
 
+    @hide_frames()
     def partitions(self) -> list[InputPartition]:
         """One partition, if the query is small enough for one task.
 
@@ -216,7 +220,7 @@ def _read_parameters(text: str) -> dict[str, object]:
     try:
         parameters = json.loads(text)
     except ValueError as cause:
-        message = f"the option params is no JSON: {cause}"
+        message = f"the option params is not JSON: {cause}"
         raise InvalidParameterError(message, name="params") from cause
     if not isinstance(parameters, dict):
         message = "the option params must be an object by parameter"

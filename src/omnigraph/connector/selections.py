@@ -46,7 +46,7 @@ def select_columns(type_: SchemaType, names: tuple[str, ...]) -> tuple[str, ...]
     """The names, each of which is a column of the type, and stands once.
 
     Raises:
-        InvalidParameterError: there is no such column, or a name stands twice.
+        InvalidParameterError: there is no such column, or a name is repeated.
     """
     every = table_schema(type_).names
     for place, name in enumerate(names):
@@ -55,7 +55,7 @@ def select_columns(type_: SchemaType, names: tuple[str, ...]) -> tuple[str, ...]
             hint = f"its columns are {', '.join(every)}"
             raise InvalidParameterError(message, hint=hint, name="columns")
         if name in names[:place]:
-            message = f"the column {name} stands twice"
+            message = f"the column {name} is named twice"
             raise InvalidParameterError(message, hint="name it once", name="columns")
     return names
 
@@ -70,7 +70,7 @@ def select_rows(type_: SchemaType, text: str) -> tuple[str, ...]:
     try:
         tree = parse_one(text, dialect="spark")
     except ParseError as cause:
-        message = f"the filter {text!r} is no SQL: {str(cause).splitlines()[0]}"
+        message = f"the filter {text!r} is not SQL: {str(cause).splitlines()[0]}"
         raise InvalidParameterError(message, hint=_HINT, name="where") from cause
     types: dict[str, PropertyType] = dict.fromkeys(table_schema(type_).names, Scalar.STRING)
     types |= {property_.name: property_.type for property_ in type_.properties}

@@ -19,19 +19,22 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from omnigraph.backends.registry import Backends
-from omnigraph.choices import EmbedWhen, EngineName
+from omnigraph.choices import EmbedWhen, EngineName, Mode, OnDuplicate
 from omnigraph.clock import Clock, SystemClock
+from omnigraph.connector.failures import hide_frames
 from omnigraph.connector.options import PinnedType, by_name, pin, read_access, read_order
 from omnigraph.embedding.writes import WriteEmbedding
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.session import open_session
 from omnigraph.errors import ErrorCode, InvalidParameterError, NotAllowedError
 from omnigraph.limits import LOAD_HELD_BYTES_MAX, LOAD_LOCAL_BYTES_MAX, LOAD_LOCAL_ROWS_MAX
+from omnigraph.load.duplicates import choose_on_duplicate
 from omnigraph.load.loads import LoadRequest, Loads
 from omnigraph.load.spark.scratch import Scratch
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.schemas import Catalogs
 from omnigraph.manifest.settings import StoredSettings
+from omnigraph.model.arguments import require_choice
 from omnigraph.policy.authority import Access
 from omnigraph.storage.store import Store
 from omnigraph.transaction.protocol import Order, Transactions
@@ -48,6 +51,8 @@ class SaveTask:
         mode: As a load's.
         scratch: Where executors store rows.
         access: Who writes, and under which policy.
+        on_duplicate: Which of several rows of one id is loaded.
+        order_by: The column that orders the rows.
     """
 
     type_name: str
@@ -56,6 +61,8 @@ class SaveTask:
     mode: str
     scratch: Scratch
     access: Access
+    on_duplicate: OnDuplicate = OnDuplicate.REJECT
+    order_by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,7 @@ class LoadWriter(DataSourceArrowWriter):
         """Store one partition's rows. Runs in an executor; safe to run twice."""
         return store_partition(self._task.scratch, iterator)
 
+    @hide_frames()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Load the stored rows, and delete their files.
 
@@ -104,7 +112,13 @@ class LoadWriter(DataSourceArrowWriter):
 
     def _load(self, rows: object, engine: EngineName) -> None:
         task = self._task
-        request = LoadRequest({task.type_name: rows}, mode=task.mode, engine=engine)
+        request = LoadRequest(
+            {task.type_name: rows},
+            mode=task.mode,
+            engine=engine,
+            on_duplicate=task.on_duplicate,
+            order_by=task.order_by,
+        )
         manifest = Manifest(Store.open(task.scratch.root.uri))
         open_loads(manifest, SystemClock(), task.access).run(task.order, request)
 
@@ -186,7 +200,7 @@ def open_writer(options: Mapping[str, str], columns: StructType, *, overwrites: 
     """
     given = by_name(options)
     if given.keys() & {"commit", "version"}:
-        message = "the past cannot be written"
+        message = "a commit or version cannot be written to"
         raise NotAllowedError(message, hint="name a branch", code=ErrorCode.READ_ONLY)
     order, access = read_order(given), read_access(given)
     if "graph" in given:
@@ -194,10 +208,10 @@ def open_writer(options: Mapping[str, str], columns: StructType, *, overwrites: 
         access.authority(Store.open(given["graph"]).root.uri).admit(order, ())
     pinned = pin(given)
     if not isinstance(pinned, PinnedType):
-        message = "rows are written to a type"
+        message = "no type was named to write to"
         raise InvalidParameterError(message, hint='.save("Person")', name="query")
-    mode = given.get("mode", "overwrite" if overwrites else "append")
-    if overwrites and mode != "overwrite":
+    mode = require_choice(given.get("mode", "overwrite" if overwrites else "append"), Mode, "mode")
+    if overwrites and mode is not Mode.OVERWRITE:
         message = f"the option mode is {mode}, and Spark's mode is overwrite"
         raise InvalidParameterError(message, hint='use .mode("append") with it', name="mode")
     task = SaveTask(
@@ -207,5 +221,7 @@ def open_writer(options: Mapping[str, str], columns: StructType, *, overwrites: 
         mode,
         Scratch(pinned.address.root, SystemClock().ulid()),
         access,
+        choose_on_duplicate(given.get("onduplicate"), mode, is_ordered="orderby" in given),
+        given.get("orderby"),
     )
     return LoadWriter(task)

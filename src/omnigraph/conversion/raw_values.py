@@ -12,6 +12,8 @@ from omnigraph.model.types import ListType, PropertyType, Scalar, VectorType
 
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity")
 
+_ZEROS: Final = re.compile(r"\.0+$")
+
 _DIGITS_MAX: Final = 400
 """Longer numbers fit no type, and Python refuses to read them."""
 
@@ -41,8 +43,10 @@ def from_text(type_: PropertyType, text: str) -> object:
         case Scalar.BOOL if text in ("true", "false"):
             return text == "true"
         case Scalar() if type_.is_numeric and _NUMBER.fullmatch(text):
-            if text.lstrip("-").isdigit():
-                return int(text) if len(text) <= _DIGITS_MAX else text
+            # A float would round a large integer that is written 517.0.
+            whole = _ZEROS.sub("", text) if type_.is_integer else text
+            if whole.lstrip("-").isdigit():
+                return int(whole) if len(whole) <= _DIGITS_MAX else text
             number = float(text)
             return number if abs(number) != float("inf") or "Infinity" in text else text
         case ListType() | VectorType():

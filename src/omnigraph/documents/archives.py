@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
-from omnigraph.documents.values import to_document
+from omnigraph.documents.values import parse_json, to_document
 from omnigraph.errors import InvalidInputError, StorageError
-from omnigraph.limits import REMOTE_PIECE_BYTES
+from omnigraph.limits import LOAD_INPUTS_MAX, REMOTE_PIECE_BYTES
 
 MEDIA_TYPE: Final = "application/x-tar"
 _REQUEST: Final = "request.json"
 _BLOCK: Final = 512
-_REQUEST_BYTES_MAX: Final = 64 << 20
+_PIECE_BYTES: Final = 64 << 10
+_LARGE_SIZE: Final = re.compile(rb"[0-9]{1,3} size=([0-9]{1,19})\n")
 
 
 def archive_pieces(request: object, files: Sequence[Path]) -> Iterator[bytes]:
@@ -71,35 +73,108 @@ def _padding(size: int) -> bytes:
     return bytes(-size % _BLOCK)
 
 
-def unpack_request(archive: Path, folder: Path) -> tuple[Any, list[Path]]:
-    """The request of an archive as JSON, and its files, written to a folder.
+class RequestArchive:
+    """Unpacks the archive of a request while it arrives.
 
-    Raises:
-        InvalidInputError: it is no such archive. Some files may have been written.
+    The request is known before the first file is written: whoever receives the archive decides then
+    whether to go on. Members are plain files, so that none stands for more bytes than are sent.
     """
-    request: Any = None
-    files: list[Path] = []
+
+    def __init__(self, folder: Path, *, request_bytes_max: int) -> None:
+        self._folder = folder
+        self._request_bytes_max = request_bytes_max
+        self._held = bytearray()
+        self._parts = self._unpack()
+        self._wanted = next(self._parts)
+        self._is_whole = False
+        self.request: dict[str, Any] | None = None
+        self.files: list[Path] = []
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes. It stops once, when the request is known; without data it goes on.
+
+        Raises:
+            InvalidInputError: it is not an archive of a request and its files. Some files may have
+                been written.
+        """
+        self._held += data
+        known = self.request
+        while len(self._held) >= self._wanted:
+            part = bytes(self._held[: self._wanted])
+            del self._held[: self._wanted]
+            self._wanted = self._parts.send(part)
+            if self.request is not known:
+                return
+
+    def finish(self) -> None:
+        """Require that all of the archive has arrived.
+
+        Raises:
+            InvalidInputError: some is missing.
+        """
+        if not self._is_whole or self._held:
+            raise _archive_error(why="it ends too early")
+
+    def close(self) -> None:
+        """Close the file that is being written."""
+        self._parts.close()
+
+    def _unpack(self) -> Generator[int, bytes, None]:
+        """Yields how many bytes it needs next, and is sent them."""
+        size = yield from _member_size(_REQUEST)
+        if size > self._request_bytes_max:
+            raise _archive_error(why=f"its {_REQUEST} is larger than {self._request_bytes_max:,}")
+        request = parse_json((yield size), f"{_REQUEST} of the archive")
+        if not isinstance(request, dict):
+            raise _archive_error(why=f"its {_REQUEST} is not an object")
+        yield -size % _BLOCK
+        self.request = request
+        inputs = request.get("inputs")
+        count = len(inputs) if isinstance(inputs, list) else 0
+        if count > LOAD_INPUTS_MAX:
+            raise _archive_error(why=f"it has more than {LOAD_INPUTS_MAX:,} inputs")
+        for number in range(count):
+            size = yield from _member_size(str(number))
+            # Names are numbers, so that no member can name a place elsewhere.
+            self.files.append(self._folder / str(number))
+            with self.files[-1].open("wb") as file:
+                for start in range(0, size, _PIECE_BYTES):
+                    file.write((yield min(_PIECE_BYTES, size - start)))
+            yield -size % _BLOCK
+        if any((yield _BLOCK)):
+            raise _archive_error(why=f"it has more files than the {len(self.files)} of its inputs")
+        self._is_whole = True
+        while not any((yield _BLOCK)):
+            pass
+        raise _archive_error(why="it goes on after its end")
+
+
+def _member_size(name: str) -> Generator[int, bytes, int]:
+    """The size of the next member by its header, which has to be that of a plain file."""
+    member = _parse_header((yield _BLOCK))
+    size = member.size
+    if member.type == tarfile.XHDTYPE and member.size <= _BLOCK:
+        # The header of a file cannot say that it has 8 GiB or more: one before it does.
+        extended = _LARGE_SIZE.fullmatch((yield member.size))
+        yield -member.size % _BLOCK
+        if extended is None:
+            raise _archive_error(why="a member has more attributes than its size")
+        member, size = _parse_header((yield _BLOCK)), int(extended[1])
+    if member.type != tarfile.REGTYPE:
+        raise _archive_error(why=f"{member.name[:100]!r} is not a plain file")
+    if member.name != name:
+        raise _archive_error(why=f"it has {member.name[:100]!r}, and not {name!r} there")
+    return size
+
+
+def _parse_header(block: bytes) -> tarfile.TarInfo:
     try:
-        with tarfile.open(archive, "r:") as members:
-            for member in members:
-                data = members.extractfile(member) if member.isreg() else None
-                if data is None:
-                    raise _archive_error(why=f"{member.name[:100]!r} is no file")
-                if request is None:
-                    if member.name != _REQUEST or member.size > _REQUEST_BYTES_MAX:
-                        raise _archive_error(why=f"it does not begin with {_REQUEST}")
-                    request = json.loads(data.read())
-                    continue
-                if member.name != str(len(files)):
-                    raise _archive_error(why=f"{member.name[:100]!r} is no number of a file")
-                # Names are numbers, so that no member can name a place elsewhere.
-                files.append(folder / member.name)
-                _copy(data, files[-1])
-    except (tarfile.TarError, ValueError, RecursionError, EOFError) as cause:
+        member = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except tarfile.TarError as cause:
         raise _archive_error(why=str(cause)) from cause
-    if not isinstance(request, dict):
-        raise _archive_error(why=f"it has no {_REQUEST}")
-    return request, files
+    if member.size < 0:
+        raise _archive_error(why=f"{member.name[:100]!r} has a negative size")
+    return member
 
 
 def unpack_folder(archive: Any, folder: Path) -> None:
@@ -115,7 +190,7 @@ def unpack_folder(archive: Any, folder: Path) -> None:
         with tarfile.open(fileobj=archive, mode="r|") as members:
             for member in members:
                 target = (folder / member.name).resolve()
-                data = members.extractfile(member) if member.isreg() else None
+                data = _plain_file(members, member)
                 if data is None or not target.is_relative_to(folder.resolve()):
                     raise _archive_error(why=f"{member.name[:100]!r} is no file of an export")
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -133,13 +208,19 @@ def first_member(archive: Any) -> Iterator[bytes]:
     try:
         with tarfile.open(fileobj=archive, mode="r|") as members:
             member = members.next()
-            data = None if member is None else members.extractfile(member)
+            data = None if member is None else _plain_file(members, member)
             if data is None:
                 raise _archive_error(why="it is empty")
             while piece := data.read(REMOTE_PIECE_BYTES):
                 yield piece
     except tarfile.TarError as cause:
         raise _archive_error(why=str(cause)) from cause
+
+
+def _plain_file(members: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes] | None:
+    """What a member has; None if it is no file, or stands for more bytes than were sent."""
+    is_plain = member.type == tarfile.REGTYPE and not member.issparse()
+    return members.extractfile(member) if is_plain else None
 
 
 def _copy(data: Any, target: Path) -> None:

@@ -38,7 +38,8 @@ def from_problem(problem: Mapping[str, Any]) -> OmnigraphError:
     fields = {
         "message": str(problem.get("detail", "")),
         "hint": str(problem.get("hint", "")),
-        "code": _code(problem.get("code"), kind),
+        # A server of an earlier release has the cause as its code.
+        "code": _code(problem.get("cause", problem.get("code")), kind),
         "details": dict(problem.get("details") or {}),
         "__notes__": [str(note) for note in problem.get("notes") or ()],
     }

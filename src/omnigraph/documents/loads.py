@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, assert_never
 
-from omnigraph.documents.values import from_document, to_document
+from omnigraph.documents.values import from_document, parse_json, to_document
 from omnigraph.errors import ErrorCode, InvalidInputError, NotAllowedError
 from omnigraph.formats.compression import Compression
 from omnigraph.limits import REMOTE_PIECE_BYTES
@@ -25,6 +25,7 @@ from omnigraph.load.sources import (
     Inputs,
     MemoryInput,
     StreamInput,
+    store_error,
 )
 
 
@@ -112,9 +113,7 @@ def _send_input(source: Input, make_file: Callable[[], Path]) -> tuple[SentInput
             sent = SentInput(InputKind.ARROW, source.name, source.of)
             return sent, _write_arrow(source.rows, make_file())
         case FileInput():
-            message = f"{source.name} is in an object store, and a server reads from none"
-            hint = "load it where the graph is stored, or load a copy of it from here"
-            raise NotAllowedError(message, hint=hint)
+            raise store_error(source.name)
         case FrameInput():
             message = "a DataFrame of Spark is loaded where the graph is stored"
             hint = "open the graph there, or load the rows as Arrow: frame.toArrow()"
@@ -168,7 +167,7 @@ def receive_inputs(described: Any, files: Sequence[Path], stack: ExitStack) -> I
     """
     sent = from_document(described, only=CLASSES)
     if not isinstance(sent, list) or len(sent) != len(files):
-        message = "the archive has not one file for each input"
+        message = "the archive must have one file for each input"
         raise InvalidInputError(message, hint="send it as a client of this release does")
     pairs = zip(sent, files, strict=True)
     return Inputs(tuple(_receive_input(source, path, stack) for source, path in pairs))
@@ -193,24 +192,27 @@ def _receive_input(source: Any, path: Path, stack: ExitStack) -> Input:
             return FileInput(
                 source.name, place, form, type_name, compression, size, columns, dialect
             )
-        case SentInput(kind=InputKind.ROWS, of=str() | ByColumn() | ByEnvelope() as of):
-            with path.open("rb") as lines:
-                rows = [from_document(json.loads(line), only=frozenset()) for line in lines]
-            return MemoryInput(source.name, of, rows)
+        case SentInput(kind=InputKind.ROWS, of=str() as of):
+            return MemoryInput(source.name, of, _read_rows(path, source.name))
         case SentInput(kind=InputKind.ARROW, of=str() | ByColumn() | ByEnvelope() as of):
-            return MemoryInput(source.name, of, _open_arrow(path, stack))
+            # Imported here: most loads of a client have no Arrow.
+            from omnigraph.load.readers.arrow_files import read_arrow
+
+            return MemoryInput(source.name, of, read_arrow(str(path), source.name, stack))
         case _:
             raise _input_error()
 
 
-def _open_arrow(path: Path, stack: ExitStack) -> Any:
-    import pyarrow as pa
-
-    try:
-        file = stack.enter_context(pa.memory_map(str(path)))
-        return pa.ipc.open_stream(file).read_all()
-    except pa.ArrowInvalid as cause:
-        raise _input_error() from cause
+def _read_rows(path: Path, name: str) -> list[dict[str, object]]:
+    rows = []
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            row = from_document(parse_json(line, f"{name}:{number}"), only=frozenset())
+            if not isinstance(row, dict):
+                message = f"{name}:{number}: it is not an object"
+                raise InvalidInputError(message, hint="send one row a line, as a client does")
+            rows.append(row)
+    return rows
 
 
 def _input_error() -> InvalidInputError:

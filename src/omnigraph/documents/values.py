@@ -7,19 +7,22 @@ enum, a dataclass. Only classes of `documents.classes` are made of what was rece
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from omnigraph.documents.classes import class_named, name_of
 from omnigraph.errors import ErrorCode, FormatError, InvalidInputError
 
 _TYPE: Final = "$"
+_SAME_RELEASE: Final = "use the same release of Omnigraph on both sides"
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 PLAIN: Final = frozenset(
@@ -143,9 +146,37 @@ def from_document(document: Any, *, only: frozenset[str] | None = None) -> Any:
 
     Raises:
         FormatError: it has a type that this release does not know.
-        InvalidInputError: it is no such document.
+        InvalidInputError: it is no such document, or has a class that may not occur.
     """
-    return _Reader(only).read(document)
+    try:
+        return _Reader(only).read(document)
+    except RecursionError as cause:
+        message = "the document is nested too deeply"
+        raise InvalidInputError(message, hint=_SAME_RELEASE) from cause
+
+
+def parse_json(data: bytes, place: str) -> Any:
+    """What a text of JSON has.
+
+    Args:
+        place: What the text is, and where: errors begin with it.
+
+    Raises:
+        InvalidInputError: it is not JSON; the message says where.
+    """
+    try:
+        return json.loads(data)
+    except json.JSONDecodeError as cause:
+        line = f"line {cause.lineno}, " if cause.lineno > 1 else ""
+        why = f"it is not JSON: {cause.msg}, {line}column {cause.colno}"
+    except UnicodeDecodeError as cause:
+        why = f"it is not UTF-8: byte {cause.start + 1}"
+    except RecursionError:
+        why = "it is nested too deeply"
+    except ValueError:
+        why = "it has a number with too many digits"
+    message = f"{place}: {why}"
+    raise InvalidInputError(message, hint=_SAME_RELEASE)
 
 
 class _Reader:
@@ -178,12 +209,49 @@ class _Reader:
         kind = class_named(name) if self._only is None or name in self._only else None
         if kind is None:
             message = f"the other side sent a value of the type {name[:100]!r}"
-            raise FormatError(message, hint="use the same release of Omnigraph on both sides")
+            # A request that has a value which no call takes is wrong, whatever sent it.
+            error = FormatError if self._only is None else InvalidInputError
+            raise error(message, hint=_SAME_RELEASE)
         if not dataclasses.is_dataclass(kind):
             return kind(fields["value"])
         # A newer release may have added fields.
         known = {field: self.read(fields[field]) for field in _fields(kind) if field in fields}
+        if self._only is not None:
+            _require_types(kind, known)
         return kind(**known)
+
+
+def _require_types(kind: type[Any], fields: Mapping[str, object]) -> None:
+    """Refuse fields that are not of the types that a dataclass declares.
+
+    Raises:
+        TypeError: one is not.
+    """
+    for name, type_ in _field_types(kind).items():  # type: ignore[arg-type]  # classes have hashes
+        if name in fields and not _is_of(fields[name], type_):
+            message = f"{name} cannot be {str(fields[name])[:100]!r}"
+            raise TypeError(message)
+
+
+@cache
+def _field_types(kind: type[Any]) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+def _is_of(value: object, type_: Any) -> bool:
+    """Whether a value is of a type, which may be a union or a tuple.
+
+    >>> _is_of((("a", "b"),), tuple[tuple[str, str], ...]), _is_of((1,), tuple[str, ...])
+    (True, False)
+    """
+    of = get_args(type_)
+    if get_origin(type_) is tuple and isinstance(value, tuple):
+        if of[-1] is Ellipsis:
+            return all(_is_of(item, of[0]) for item in value)
+        return len(of) == len(value) and all(map(_is_of, value, of))
+    if of:
+        return any(_is_of(value, each) for each in of)
+    return isinstance(value, type_)
 
 
 _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
@@ -204,5 +272,4 @@ _COLLECTIONS: Final[Mapping[str, Callable[[list[Any]], object]]] = {
 
 def _malformed_error(name: object) -> InvalidInputError:
     message = f"the document has a value of the type {str(name)[:100]!r} that is none"
-    hint = "use the same release of Omnigraph on both sides"
-    return InvalidInputError(message, hint=hint)
+    return InvalidInputError(message, hint=_SAME_RELEASE)

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from omnigraph.choices import EngineName, EngineRequest
 from omnigraph.engine.extras import INSTALL_SPARK, is_spark_installed, require_spark
 from omnigraph.errors import InvalidParameterError, OmnigraphError
 from omnigraph.limits import LOCAL_BYTES_MAX
 from omnigraph.model.arguments import require_text
+from omnigraph.wording import count_of, size_of
 
 if TYPE_CHECKING:
     from omnigraph.engine.protocol import Data
@@ -40,16 +41,35 @@ class Choice:
 class Measure:
     """One size of the work, and up to which size the local engine does it.
 
-    >>> print(Measure(1200, 1000, "the indexes lack {:,} rows"))
-    the indexes lack 1,200 rows, more than 1,000
-
     Attributes:
-        words: What has that size, with `{:,}` for the number.
+        size_shown: The size in words, such as `about 4 changed rows`.
+        limit_shown: The largest size that the local engine does, in words.
     """
 
     size: int
     local_max: int
-    words: str
+    size_shown: str
+    limit_shown: str
+
+    @classmethod
+    def of_count(cls, size: int, local_max: int, noun: str, *, is_estimate: bool = False) -> Self:
+        """A number of things.
+
+        >>> print(Measure.of_count(1200, 1000, "row to index"))
+        1,200 rows to index; Spark is used above 1,000
+        """
+        noun, _, rest = noun.partition(" to ")
+        shown = count_of(size, noun) + (rest and f" to {rest}")
+        return cls(size, local_max, f"about {shown}" if is_estimate else shown, f"{local_max:,}")
+
+    @classmethod
+    def of_bytes(cls, size: int, local_max: int, words: str) -> Self:
+        """A number of bytes, where `{}` is in the words.
+
+        >>> print(Measure.of_bytes(134, 256 << 20, "{} of input"))
+        134 B of input; Spark is used above 256 MiB
+        """
+        return cls(size, local_max, words.format(size_of(size)), size_of(local_max))
 
     @property
     def fits(self) -> bool:
@@ -57,8 +77,7 @@ class Measure:
         return self.size <= self.local_max
 
     def __str__(self) -> str:
-        relation = "at most" if self.fits else "more than"
-        return f"{self.words.format(self.size)}, {relation} {self.local_max:,}"
+        return f"{self.size_shown}; Spark is used above {self.limit_shown}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +123,7 @@ def by_size(
         return Choice(EngineName.LOCAL, str(first))
     if is_spark_installed():
         return Choice(EngineName.SPARK, str(too_large))
-    why = f"{too_large}, and Spark is not installed ({INSTALL_SPARK})"
+    why = f"{too_large.size_shown}; Spark is not installed ({INSTALL_SPARK})"
     return Choice(EngineName.LOCAL, why)
 
 
@@ -121,9 +140,9 @@ def asked_engine(wanted: str | None) -> Choice | None:
     if require_text(name, "engine") not in set(EngineRequest):
         known = ", ".join(EngineRequest)
         where = "" if wanted else f", which ${ENVIRONMENT_VARIABLE} names"
-        message = f"there is no engine {name!r}{where}"
+        message = f"{name!r}{where} is not a valid engine"
         raise InvalidParameterError(message, hint=f"use one of {known}", name="engine")
-    return _require_installed(Choice(EngineName(name), "it was asked for"))
+    return _require_installed(Choice(EngineName(name), "requested"))
 
 
 def _require_installed(choice: Choice) -> Choice:
@@ -152,4 +171,4 @@ def measure_plan(plan: Plan, data: Data) -> Iterator[Measure]:
     from omnigraph.relational.plans import tables_read
 
     byte_count = sum(data.table(key).count_bytes() for key in tables_read(plan))
-    yield Measure(byte_count, LOCAL_BYTES_MAX, "the plan reads tables of {:,} bytes")
+    yield Measure.of_bytes(byte_count, LOCAL_BYTES_MAX, "tables of {}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.choices import EngineName
 from omnigraph.engine.extras import require_pandas
+from omnigraph.model.brief import brief
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from omnigraph.engine.spark.execute import Frame
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class QueryResult:
     """The rows of a read query, and where they were read.
@@ -68,6 +70,7 @@ class QueryResult:
         return int(self._table.num_rows)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """How a query would be run; its text is for people.
@@ -95,7 +98,7 @@ class Explanation:
         searches = "".join(f"\n  {name}: {how}" for name, how in self.searches.items())
         searched = f"searches:{searches}\n" if searches else ""
         return (
-            f"engine: {self.engine}, because {self.why}\n"
+            f"engine: {self.engine} ({self.why})\n"
             f"answers by: {self.means}\n"
             f"reads:\n{reads}\n{searched}may look up:\n{looks_up}\nplan:\n{self.sql}"
         )

@@ -22,6 +22,7 @@ from omnigraph.relational.plans import Plan, SearchRows
 from omnigraph.relational.searches import Nearness
 from omnigraph.schema.embeds import EmbeddedVector
 from omnigraph.storage.tables import Table
+from omnigraph.wording import count_of
 
 _KEPT_TEXTS_MAX: Final = 1024
 _KEPT_STATES_MAX: Final = 256
@@ -183,18 +184,18 @@ def _require_text(part: ir.Nearest, text: str) -> str:
     name = f"${part.text.name}: " if isinstance(part.text, ir.ParameterValue) else ""
     stripped = text.strip()
     if not stripped:
-        message = f"{name}the text that is looked for is empty"
+        message = f"{name}the search text is empty"
         raise InvalidParameterError(message, hint="give a text with words", name=name)
     size = len(text.encode())
     if size > SEARCH_TEXT_BYTES_MAX:
-        message = f"{name}the text that is looked for has {size:,} bytes"
+        message = f"{name}the search text has {size:,} bytes"
         hint = f"it may have {SEARCH_TEXT_BYTES_MAX:,}"
         raise InvalidParameterError(message, hint=hint, name=name)
     return stripped
 
 
 def _describe(status: EmbeddingStatus) -> str:
-    rows = "1 row" if status.waiting == 1 else f"{status.waiting:,} rows"
+    rows = count_of(status.waiting, "row")
     where = f"{status.type_name}.{status.property_name}"
     states = f"{status.stale:,} stale, {status.pending:,} pending"
     return f"nearest skips {rows} of {where} ({states}): run 'omnigraph embed'"

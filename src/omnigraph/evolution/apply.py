@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, Final
 
 from omnigraph.choices import EngineName
 from omnigraph.clock import Clock
@@ -27,7 +27,7 @@ from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.schema.change_requests import PropertyPath
 from omnigraph.schema.matching import property_names
 from omnigraph.schema.plan import SchemaPlan, plan_by_hints
-from omnigraph.schema.steps import RuleCheck, RuleWord
+from omnigraph.schema.steps import Cost, RuleCheck, RuleWord, SchemaStep, StepKind
 from omnigraph.schema.type_changes import ColumnChange, ColumnSource
 from omnigraph.storage import heads
 from omnigraph.storage.column_files import TableColumn
@@ -78,13 +78,18 @@ class ChangeReport:
 
 @dataclass(frozen=True, slots=True)
 class SchemaApplication:
-    """One schema change, planned on a view of its branch."""
+    """One schema change, planned on a view of its branch.
+
+    Attributes:
+        sees: Whether the actor may read a type. A plan treats all other types as if they had a row.
+    """
 
     store: Store
     clock: Clock
     request: ChangeRequest
     engines: Engines
     fillers: Fillers
+    sees: Callable[[str], bool] = lambda _: True
 
     def steps(self, view: View) -> SchemaPlan:
         """The steps from the schema of a view to the requested one; nothing is read or written.
@@ -95,13 +100,26 @@ class SchemaApplication:
         plan = plan_by_hints(
             view.catalog,
             self.request.schema.catalog,
-            row_counts={key: pin.row_count for key, pin in view.snapshot.pins.items()},
+            row_counts={
+                key: pin.row_count if self.sees(key.type_name) else 1
+                for key, pin in view.snapshot.pins.items()
+            },
             fills=self.request.fills.keys(),
             conversions=self.request.conversions,
         )
         if not plan.errors:
             self._require_expressions(plan)
         return plan
+
+    def reads(self, plan: SchemaPlan) -> frozenset[str]:
+        """The types whose rows decide about a plan, by their names until now."""
+        keys = set(self._checks(plan.new, plan.checks).tables())
+        before = plan.matching.types
+        names = {before[key].type_name for key in keys if key in before}
+        costly = {step.declaration for step in plan.steps if _reads_rows(step)}
+        return frozenset(
+            names | {old.type_name for key, old in before.items() if str(key) in costly}
+        )
 
     def _require_expressions(self, plan: SchemaPlan) -> None:
         """Refuse fills that are no expressions, also those of types without rows."""
@@ -116,14 +134,12 @@ class SchemaApplication:
                 old = plan.old.type_of(old_key)
                 compile_fill(old, column.definition, text, new_name=type_.name)
 
-    def plan(self, view: View) -> Work[ChangeReport]:
-        """What the change does to each table.
+    def plan(self, plan: SchemaPlan, view: View) -> Work[ChangeReport]:
+        """What the steps do to each table.
 
         Raises:
             MigrationRefusedError: a step is refused, or a hint or a request is wrong.
-            InvalidInputError: a fill is not an expression that is allowed.
         """
-        plan = self.steps(view)
         plan.require_allowed()
         tables = tuple(self._tables(plan, view))
         choice = by_size(self.request.engine, _measure(tables))
@@ -258,6 +274,20 @@ def storage_columns(type_: SchemaType, columns: tuple[ColumnChange, ...]) -> lis
     ]
 
 
+def _reads_rows(step: SchemaStep) -> bool:
+    """Whether a step depends on rows, or lets somebody else read them.
+
+    Texts that are embedded are sent to the provider of a model, and rules of a policy hold for
+    names of types.
+    """
+    if step.cost is not Cost.METADATA or step.kind in _REVEALING:
+        return True
+    return step.kind is StepKind.ADD_PROPERTY and "@embed(" in (step.after or "")
+
+
+_REVEALING: Final = frozenset({StepKind.ADD_EMBED, StepKind.CHANGE_EMBED, StepKind.RENAME_TYPE})
+
+
 def _null_checks(plan: SchemaPlan) -> Iterator[RuleCheck]:
     """The checks for nulls of columns that stay, by the names of the old schema.
 
@@ -312,7 +342,7 @@ def _describe_fills(fills: Mapping[PropertyPath, str]) -> str:
 def _measure(tables: tuple[_TableChange, ...]) -> Iterator[Measure]:
     """How many values are written; a row counts once for each of its new values."""
     count = sum(table.row_count * len(table.recipes) for table in tables)
-    yield Measure(count, BACKFILL_LOCAL_ROWS_MAX, "{:,} values are written")
+    yield Measure.of_count(count, BACKFILL_LOCAL_ROWS_MAX, "value to write")
 
 
 def _guards(plan: SchemaPlan, checks: RuleChecks) -> frozenset[TableKey]:
@@ -339,6 +369,7 @@ def _schema_change(plan: SchemaPlan, snapshot: Snapshot, schema: AcceptedSchema)
         created=tuple(_created(plan, snapshot)),
         changed=changed,
         dropped=frozenset(type_.table_key for type_ in matching.dropped_types(plan.old)),
+        declared=plan.changed_types,
     )
 
 

@@ -125,7 +125,7 @@ def parse_fill(text: str) -> Fill:
     type_name, dot, name = place.strip().partition(".")
     parts = type_name.strip(), name.strip(), expression.strip()
     if not (equals and dot and all(parts)):
-        message = f"{text[:200]!r} does not say what to fill with what"
+        message = f"{text[:200]!r} is not a valid fill"
         raise InvalidInputError(message, hint="write Type.property=expression")
     return Fill(*parts)
 

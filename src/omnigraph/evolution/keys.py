@@ -62,5 +62,5 @@ def _format_id(types: list[KeyType], members: tuple[KeyValue, ...]) -> str | Non
 
 def _describe(breach: Breach, row_id: str, key_id: str | None) -> Violation:
     key = "a key with a number that is not finite" if key_id is None else shorten(key_id)
-    reason = f"the id {shorten(row_id)} is not what the key says, {key}"
+    reason = f"the id {shorten(row_id)} does not match the key, which gives {key}"
     return Violation(breach, row_id, row_id, "", f"{breach.type_name} {shorten(row_id)}: {reason}")

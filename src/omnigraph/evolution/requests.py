@@ -20,7 +20,7 @@ def parse_fills(texts: Iterable[str]) -> dict[PropertyPath, str]:
         path = fill.type_name, fill.property
         if path in fills:
             message = f"{fill.type_name}.{fill.property} is filled twice"
-            raise InvalidInputError(message, hint="leave one of the two")
+            raise InvalidInputError(message, hint="remove one of the two")
         fills[path] = fill.expression
     return fills
 

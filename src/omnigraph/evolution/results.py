@@ -6,11 +6,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from omnigraph.choices import EngineName
+from omnigraph.model.brief import brief
 from omnigraph.model.commits import Commit
 from omnigraph.model.followups import FollowUpFailure
 from omnigraph.schema.plan import SchemaPlan
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class SchemaResult:
     """What a schema change did.
@@ -39,6 +41,7 @@ class SchemaResult:
         }
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class SchemaRevision:
     """A commit that changed the schema of its branch, and the steps since the commit before it.

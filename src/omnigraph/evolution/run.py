@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
+from omnigraph.changes.graphs import plan_between
 from omnigraph.choices import EngineName
 from omnigraph.clock import Clock
 from omnigraph.engine.protocol import Engine
@@ -21,9 +22,8 @@ from omnigraph.model.commits import Commit
 from omnigraph.model.names import BranchName
 from omnigraph.schema.accepted import AcceptedSchema
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.matching import match_by_identity
 from omnigraph.schema.parser import parse_schema
-from omnigraph.schema.plan import SchemaPlan, plan_by_hints, plan_change
+from omnigraph.schema.plan import SchemaPlan, plan_by_hints
 from omnigraph.schema.stored_queries import keep_declaration
 from omnigraph.transaction.protocol import Order, Transactions
 from omnigraph.transaction.view import View, view_at
@@ -59,15 +59,25 @@ class SchemaChanges:
         self._catalogs = catalogs
         self._backends = backends
 
-    def plan(self, snapshot: Snapshot, request: ChangeRequest) -> SchemaPlan:
-        """The steps that a change would take at a snapshot; no rows are read."""
-        view = view_at(self._manifest.store, self._catalogs, snapshot)
-        return self._application(_keep_queries(request, view.catalog)).steps(view)
+    def plan(
+        self, snapshot: Snapshot, request: ChangeRequest, sees: Callable[[str], bool]
+    ) -> SchemaPlan:
+        """The steps that a change would take at a snapshot; no rows are read.
 
-    def apply(self, order: Order, request: ChangeRequest) -> SchemaResult:
+        Args:
+            sees: Whether the actor may read a type; rows of others are not counted.
+        """
+        view = view_at(self._manifest.store, self._catalogs, snapshot)
+        return self._application(_keep_queries(request, view.catalog), sees).steps(view)
+
+    def apply(
+        self, order: Order, request: ChangeRequest, sees: Callable[[str], bool]
+    ) -> SchemaResult:
         """Carry out a schema change in one commit.
 
         Raises:
+            NotAllowedError: the actor may not change a type that a step is about, or not read one
+                whose rows it depends on. No row was read.
             MigrationRefusedError: a step is refused, or a hint or a request is wrong.
             IntegrityError: rows break rules of the new schema, or values do not convert.
             ConflictError: others kept changing the tables, or another schema change landed first.
@@ -82,25 +92,25 @@ class SchemaChanges:
             first_digest = first_digest or digest
             if digest not in (first_digest, wanted.schema.digest):
                 raise _overtaken_error(order.branch)
-            return self._application(wanted).plan(view)
+            application = self._application(wanted, sees)
+            steps = application.steps(view)
+            self._transactions.require_admitted(
+                order, changes=steps.changed_types, reads=application.reads(steps)
+            )
+            return application.plan(steps, view)
 
         return _result(self._transactions.run(order, plan))
 
-    def _application(self, request: ChangeRequest) -> SchemaApplication:
+    def _application(
+        self, request: ChangeRequest, sees: Callable[[str], bool]
+    ) -> SchemaApplication:
         return SchemaApplication(
-            self._manifest.store, self._clock, request, self._backends, self._backends
+            self._manifest.store, self._clock, request, self._backends, self._backends, sees
         )
 
     def between(self, before: Snapshot, after: Snapshot) -> SchemaPlan:
         """The steps between the schemas of two commits, which names have no part in."""
-        old, new = self._catalog(before), self._catalog(after)
-        matching = match_by_identity(
-            old,
-            {key: pin.identity for key, pin in before.pins.items()},
-            new,
-            {key: pin.identity for key, pin in after.pins.items()},
-        )
-        return plan_change(old, new, matching, row_counts=dict.fromkeys(before.pins, 0))
+        return plan_between(self._catalogs.of, before, after)
 
     def history(self, snapshot: Snapshot) -> Iterator[SchemaRevision]:
         """The commits of a branch that changed its schema, newest first."""
@@ -118,9 +128,6 @@ class SchemaChanges:
         except CommitLetGoError:
             return None
 
-    def _catalog(self, snapshot: Snapshot) -> Catalog:
-        return self._catalogs.of(snapshot.schema_digest)
-
 
 def compare_schemas(before: AcceptedSchema, after: AcceptedSchema) -> SchemaPlan:
     """The steps between two schemas of which nothing is known but their texts.
@@ -136,7 +143,7 @@ def _overtaken_error(branch: BranchName) -> ConflictError:
 
     It is not planned again: its text is a whole schema, and would undo the steps of the other.
     """
-    message = f"another schema change of branch {branch} landed while this one was carried out"
+    message = f"another schema change of branch {branch} landed during this one"
     hint = "see 'omnigraph schema plan': steps that undo the other change are among them now"
     return ConflictError(message, hint=hint, code=ErrorCode.SCHEMA_CHANGED)
 

@@ -43,7 +43,7 @@ def bucket_uri(target: str) -> str:
     's3://lake/exports/people'
 
     Raises:
-        InvalidInputError: the target names no bucket and folder.
+        InvalidInputError: the target does not name a bucket and folder.
     """
     root, name = _split(target)
     return f"{root.uri}/{name}"
@@ -53,7 +53,7 @@ def _split(target: str) -> tuple[Root, str]:
     """The root of the objects beside a target, and its name.
 
     Raises:
-        InvalidInputError: the target names no bucket and folder.
+        InvalidInputError: the target does not name a bucket and folder.
     """
     folder, _, name = target.rstrip("/").rpartition("/")
     return Root.in_store(folder), name
@@ -65,7 +65,7 @@ def make_object(target: str, *, replaces: bool) -> Iterator[pa.NativeFile]:
 
     Raises:
         AlreadyExistsError: the target exists and may not be replaced.
-        InvalidInputError: the target names no bucket and folder.
+        InvalidInputError: the target does not name a bucket and folder.
         StorageError: the store refused. The target is unchanged.
     """
     root, name = _split(target)
@@ -109,7 +109,7 @@ class BucketTarget:
         if missing and self._is_overtaken():
             raise self._overtaken_error()
         if missing:
-            message = f"{min(missing)} was written, and is not in {self.folder.root.uri}"
+            message = f"{min(missing)} was written, but is missing from {self.folder.root.uri}"
             hint = "do driver and workers use the same store? Then export again"
             raise StorageError(message, hint=hint)
         self._store_list(contents)
@@ -175,7 +175,7 @@ def make_folder(target: str, run_id: str, *, replaces: bool) -> Iterator[BucketT
 
     Raises:
         AlreadyExistsError: the target exists and may not be replaced.
-        InvalidInputError: the target names no bucket and folder.
+        InvalidInputError: the target does not name a bucket and folder.
         StorageError: the store refused. A folder without the list of its contents is not complete.
     """
     root, name = _split(target)

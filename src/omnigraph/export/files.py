@@ -29,7 +29,7 @@ def choose_format(name: str | None, target: str) -> ExportFormat:
         InvalidInputError: the target's name and the format disagree.
     """
     if name is not None and name not in _NAMES:
-        message = f"there is no format {name!r}"
+        message = f"{name!r} is not a valid format"
         raise InvalidParameterError(message, hint=f"use one of {', '.join(_NAMES)}", name="format")
     chosen = _NAMES[name] if name is not None else ExportFormat.NDJSON
     stem = target.removesuffix(suffix_of(compression_of(target)))

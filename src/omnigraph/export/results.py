@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from omnigraph.choices import EngineName
+from omnigraph.model.brief import brief
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class ExportResult:
     """A complete export.
@@ -18,6 +20,7 @@ class ExportResult:
         rows: Rows by type, in the order in which they were written.
         files: Every file with rows, in order, below the target where that is a directory.
         engine: The engine that ran it, and `why` it was chosen.
+        hidden: The types that the actor may not read, which are left out.
     """
 
     commit_id: str
@@ -27,3 +30,4 @@ class ExportResult:
     why: str
     rows: Mapping[str, int]
     files: tuple[str, ...]
+    hidden: tuple[str, ...] = ()

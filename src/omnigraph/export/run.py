@@ -45,6 +45,7 @@ class ExportOrder:
         format: `ndjson`, `parquet` or `csv`; NDJSON when None.
         engine: `local`, `spark` or `auto`.
         replaces: Whether an earlier export under that name is replaced.
+        hidden: The types that are left out, because the actor may not export them.
     """
 
     target: str | Path
@@ -53,6 +54,7 @@ class ExportOrder:
     engine: str | None = None
     replaces: bool = False
     progress: Progress | None = field(default=None, compare=False)
+    hidden: tuple[str, ...] = ()
 
 
 def export(view: View, clock: Clock, exporters: Exporters, order: ExportOrder) -> ExportResult:
@@ -75,15 +77,15 @@ def export(view: View, clock: Clock, exporters: Exporters, order: ExportOrder) -
     if target == STANDARD_OUTPUT:
         with standard_output() as stream:
             rows = export_lines(plan, stream, None)
-        return _result(plan, choice, STANDARD_OUTPUT, ExportFiles(rows, ()))
+        return _result(plan, choice, STANDARD_OUTPUT, ExportFiles(rows, ()), order.hidden)
     exporter = exporters(choice.engine)
     is_one_file = exporter.exports_one_file(plan.format)
-    _require_own_place(view, target, is_one_file=is_one_file)
+    _require_own_place(plan, target, is_one_file=is_one_file)
     if is_one_file:
         name, written = _write_one_file(plan, order, clock)
     else:
         name, written = _write_folder(plan, exporter, order, clock)
-    return _result(plan, choice, name, written)
+    return _result(plan, choice, name, written, order.hidden)
 
 
 def _write_one_file(plan: ExportPlan, order: ExportOrder, clock: Clock) -> tuple[str, ExportFiles]:
@@ -126,9 +128,11 @@ def _write_folder(
     return str(path), written
 
 
-def _require_own_place(view: View, target: str, *, is_one_file: bool) -> None:
+def _require_own_place(plan: ExportPlan, target: str, *, is_one_file: bool) -> None:
     """Refuse a target among the graph's own files, and a directory for what is one file."""
-    graph = view.data.table(next(iter(view.snapshot.pins))).address.root
+    # A type that is exported: the actor may read its table.
+    keys = (*(type_.table_key for type_ in plan.types), *plan.view.snapshot.pins)
+    graph = plan.view.data.table(keys[0]).address.root
     place = bucket_uri(target) if is_remote(target) else str(Path(target).resolve())
     home = str(Path(graph.uri).resolve()) if graph.is_local else graph.uri
     if f"{place}/".startswith(f"{home}/"):
@@ -156,7 +160,7 @@ def _names_a_file(target: str) -> bool:
 def _measures(plan: ExportPlan) -> Iterator[Measure]:
     tables = (plan.view.data.table(type_.table_key) for type_ in plan.types)
     byte_count = sum(table.count_bytes() for table in tables)
-    yield Measure(byte_count, LOCAL_BYTES_MAX, "the types have {:,} bytes")
+    yield Measure.of_bytes(byte_count, LOCAL_BYTES_MAX, "{} to export")
 
 
 def _constraint(target: str, format_: ExportFormat) -> Constraint | None:
@@ -180,7 +184,9 @@ def _contents(plan: ExportPlan, written: ExportFiles) -> bytes:
     )
 
 
-def _result(plan: ExportPlan, choice: Choice, target: str, written: ExportFiles) -> ExportResult:
+def _result(
+    plan: ExportPlan, choice: Choice, target: str, written: ExportFiles, hidden: tuple[str, ...]
+) -> ExportResult:
     return ExportResult(
         commit_id=plan.view.snapshot.head.commit_id,
         target=target,
@@ -189,4 +195,5 @@ def _result(plan: ExportPlan, choice: Choice, target: str, written: ExportFiles)
         why=choice.why,
         rows=MappingProxyType(dict(written.rows)),
         files=written.files,
+        hidden=hidden,
     )

@@ -42,7 +42,7 @@ def parse_target(target: str) -> str:
         hint = "write file:///directory/name"
     else:
         stores = ", ".join(f"{each}://" for each in SCHEMES)
-        message = f"{target[:200]} is in no store that exports are written to: {name}://"
+        message = f"{target[:200]} cannot be written: exports cannot go to {name}://"
         hint = f"export to {stores} or a directory of this machine, and copy it from there"
     raise InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)
 
@@ -92,7 +92,7 @@ def require_free(target: Path, *, replaces: bool, is_ours: Callable[[Path], bool
         InvalidInputError: there is no directory to make it in.
     """
     if not target.parent.is_dir():
-        message = f"there is no directory {target.parent}"
+        message = f"directory {target.parent} does not exist"
         raise InvalidInputError(message, hint="create it, or choose another place")
     if not os.path.lexists(target) or _is_empty(target):
         return
@@ -103,7 +103,7 @@ def require_free(target: Path, *, replaces: bool, is_ours: Callable[[Path], bool
     if target.is_dir():
         message = f"{target} is a directory with other files in it"
         raise AlreadyExistsError(message, hint="choose a directory of its own")
-    message = f"{target} exists, and is no earlier export that could be replaced"
+    message = f"{target} exists, and is not an earlier export"
     raise AlreadyExistsError(message, hint="choose another name, or move it")
 
 

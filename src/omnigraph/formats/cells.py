@@ -6,11 +6,13 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+
+from omnigraph.wording import format_instant
 
 Plain = str | int | float | bool | list[Any] | dict[str, Any] | None
 """A value that JSON has."""
@@ -43,7 +45,7 @@ def plain_value(value: object) -> Any:
     """
     match value:
         case datetime():
-            return _plain_instant(value)
+            return format_instant(value)
         case date():
             return value.isoformat()
         case float():
@@ -107,7 +109,7 @@ def _conversion(kind: pa.DataType) -> Callable[[Any], Plain] | None:
     if pa.types.is_floating(kind):
         return _plain_float
     if pa.types.is_timestamp(kind):
-        return _plain_instant
+        return format_instant
     if pa.types.is_date(kind):
         return date.isoformat
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
@@ -139,7 +141,3 @@ def _plain_float(value: float) -> float | str:
 
 def _plain_float_32(value: float) -> float | str:
     return _plain_float(float(str(np.float32(value))))
-
-
-def _plain_instant(value: datetime) -> str:
-    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")

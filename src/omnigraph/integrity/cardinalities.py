@@ -238,7 +238,7 @@ def _describe(
     node_id = str(row["id"])
     message = (
         f"{edge.source} {shorten(node_id)} would have {row['count']} {edge.name}, "
-        f"and must have {allowed}"
+        f"but must have {allowed}"
     )
     origin = origin_at(row["position"], to_origin)
     return Violation(_breach(edge), node_id, row["count"], origin, message)

@@ -157,7 +157,7 @@ class _Converter:
                 continue
             near = did_you_mean(name, names)
             advice = f" ({near})" if near else ""
-            reason = f"there is no property {name[:100]}{advice}"
+            reason = f"unknown property {name[:100]}{advice}"
             yield _Fault(Rule.TYPE, (name[:100],), values[name], reason)
 
     def _identity(
@@ -179,7 +179,9 @@ class _Converter:
             faults.append(_Fault(Rule.KEY, key, tuple(members), str(refusal)))
             return None
         if given_id not in (None, key_id):
-            reason = f"the id {shorten(given_id)} is not what the key says, {shorten(key_id)}"
+            reason = (
+                f"the id {shorten(given_id)} does not match the key, which gives {shorten(key_id)}"
+            )
             faults.append(_Fault(Rule.TYPE, ("id",), given_id, reason))
         return key_id
 

@@ -75,8 +75,8 @@ class Endpoint:
         """The violation for a row of `offenders`."""
         edge_id = None if row["id"] is None else str(row["id"])
         message = (
-            f"{self.edge.name} {shorten(edge_id)}: {self.end} is {shorten(row['node'])}, "
-            f"and there is no such {self.node.name}"
+            f"{self.edge.name} {shorten(edge_id)}: {self.end} refers to "
+            f"{self.node.name} {shorten(row['node'])}, which does not exist"
         )
         origin = origin_at(row["position"], to_origin)
         return Violation(self.breach, edge_id, row["node"], origin, message)
@@ -132,8 +132,8 @@ class DanglingEdge:
         """The violation for a row of `offenders`."""
         edge_id = str(row["id"])
         message = (
-            f"{self.node.name} {shorten(row['node'])} goes, "
-            f"and {self.edge.name} {shorten(edge_id)} still has it as {self.end}"
+            f"{self.node.name} {shorten(row['node'])} would be deleted, "
+            f"but {self.edge.name} {shorten(edge_id)} still refers to it as {self.end}"
         )
         origin = origin_at(row["position"], to_origin)
         return Violation(self.breach, edge_id, row["node"], origin, message)

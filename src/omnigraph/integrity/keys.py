@@ -68,7 +68,7 @@ class DistinctIds:
     def describe(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
         """The violation for a row of `offenders`."""
         row_id = str(row["id"])
-        message = f"{self.type.name} {shorten(row_id)} stands {row['times']} times"
+        message = f"duplicate key: {self.type.name} {shorten(row_id)} occurs {row['times']} times"
         if row["last"] != row["position"]:
             message += f", also at {origin_at(row['last'], to_origin)}"
         origin = origin_at(row["position"], to_origin)
@@ -113,6 +113,6 @@ class NewIds:
     def describe(self, row: dict[str, object], to_origin: ToOrigin = no_origin) -> Violation:
         """The violation for a row of `offenders`."""
         row_id = str(row["id"])
-        message = f"{self.type.name} {shorten(row_id)} exists already"
+        message = f"duplicate key: {self.type.name} {shorten(row_id)} already exists"
         origin = origin_at(row["position"], to_origin)
         return Violation(self.breach, row_id, row_id, origin, message)

@@ -55,6 +55,14 @@ class RuleSet:
         )
         return replace(self, row_rules=tuple(others))
 
+    def of_rows(self) -> RuleSet:
+        """The rules that a row keeps or breaks by itself."""
+        return replace(self, set_rules=())
+
+    def of_sets(self) -> RuleSet:
+        """The rules about several rows."""
+        return replace(self, row_rules=())
+
     def row_rules_for(self, shape: Shape) -> Iterator[RowRules]:
         """The row rules of the types that a delta writes rows of."""
         return (rules for rules in self.row_rules if rules.type.table_key in shape.upserted)

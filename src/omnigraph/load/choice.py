@@ -59,9 +59,9 @@ def _constraint(inputs: Inputs) -> Constraint | None:
 
 def _measures(inputs: Inputs) -> Iterator[Measure]:
     byte_count = sum(map(_byte_count, inputs.items))
-    yield Measure(byte_count, LOAD_LOCAL_BYTES_MAX, "the input has about {:,} bytes")
+    yield Measure.of_bytes(byte_count, LOAD_LOCAL_BYTES_MAX, "{} of input")
     row_count = sum(map(_row_count, inputs.items))
-    yield Measure(row_count, LOAD_LOCAL_ROWS_MAX, "the input has {:,} rows")
+    yield Measure.of_count(row_count, LOAD_LOCAL_ROWS_MAX, "row to load")
 
 
 def _byte_count(source: Any) -> int:

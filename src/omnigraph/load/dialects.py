@@ -92,7 +92,7 @@ def _by_type(options: object) -> Iterator[tuple[str | None, Mapping[str, object]
         assert match is not None, "it matches any text"
         pairs = [option.partition("=") for option in _COMMA.split(match["options"])]
         if any(not equals for _, equals, _ in pairs):
-            message = f"{text[:100]!r} is no list of options of CSV"
+            message = f"{text[:100]!r} is not a list of CSV options"
             raise InvalidParameterError(message, hint=_HINT, name="csv")
         yield match["type"], {name: value for name, _, value in pairs}
 

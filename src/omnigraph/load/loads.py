@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from omnigraph.choices import EmbedWhen, EngineName, Mode, OnError
+from omnigraph.choices import EmbedWhen, EngineName, Mode, OnDuplicate, OnError
 from omnigraph.clock import Clock
 from omnigraph.embedding.writes import WriteEmbedding
 from omnigraph.engine.choose import Choice
@@ -19,6 +19,7 @@ from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import IntegrityError, Rule
 from omnigraph.load.choice import choose_engine, choose_finder
 from omnigraph.load.dialects import CsvOptions
+from omnigraph.load.duplicates import choose_on_duplicate
 from omnigraph.load.plans import EngineLoad, Loader, LoadReport, LoadSetup, Stages
 from omnigraph.load.positions import Origins
 from omnigraph.load.quarantine import RejectsFile, require_new
@@ -44,6 +45,8 @@ class LoadRequest:
         mode: `append`, `merge` or `overwrite`.
         on_error: `fail`, or `quarantine`, which needs `rejects`.
         rejects: Where rows that break rules are written, with their reasons; a new file.
+        on_duplicate: `reject`, `first` or `last`; by mode and source when None.
+        order_by: The column that DataFrames of Spark are ordered by.
         ignore_unknown: Whether values that no property takes are dropped instead of refused.
         engine: `local`, `spark` or `auto`.
         embed: `now`, `later` or `auto`.
@@ -59,6 +62,8 @@ class LoadRequest:
     progress: Progress | None = None
     embed: str = "auto"
     csv: CsvOptions | None = None
+    on_duplicate: str | None = None
+    order_by: str | None = None
 
 
 class Loads:
@@ -105,7 +110,7 @@ class Loads:
             except OmnigraphError as failure:
                 load.delete_rejects()
                 if isinstance(failure, IntegrityError):
-                    _hint_at_merge(failure, request)
+                    load.explain(failure)
                 raise
             return result
 
@@ -143,6 +148,9 @@ class Loads:
             return self._loaders(choose_finder(request.engine).engine).find_files(url)
 
         inputs = resolve(request.source, catalog, request.csv, find_files)
+        if request.order_by is not None:
+            inputs = inputs.ordered_by(request.order_by, catalog)
+        _on_duplicate(request, inputs)
         return inputs, choose_engine(inputs, request.engine)
 
     def _begin(self, order: Order, request: LoadRequest, view: View) -> EngineLoad:
@@ -163,11 +171,21 @@ class Loads:
             ),
             self._rule_set(view.catalog),
             view.snapshot.schema_digest,
-            None if request.rejects is None else RejectsFile.of(request.rejects),
+            self._rejects_file(order, request),
             Stages(self._clock, request.progress),
             self._begin_embedding(EmbedWhen(request.embed)),
+            _on_duplicate(request, inputs),
         )
         return self._loaders(setup.choice.engine).begin_load(setup)
+
+    def _rejects_file(self, order: Order, request: LoadRequest) -> RejectsFile | None:
+        """The file for rejected rows, with what the actor may be told of them."""
+        if request.rejects is None:
+            return None
+        file = RejectsFile.of(request.rejects)
+        if self._transactions.sight_of is not None:
+            file.show = self._transactions.sight_of(order).violation
+        return file
 
 
 @dataclass(slots=True)
@@ -186,6 +204,11 @@ class _Load:
             self.engine_load = self.begin(view)
         return self.engine_load.plan(view)
 
+    def explain(self, refusal: IntegrityError) -> None:
+        """Give the refusal of rows a hint that fits the load."""
+        if self.engine_load is not None:
+            refusal.hint = _hint(refusal, self.engine_load.setup)
+
     def delete_rejects(self) -> None:
         if self.engine_load is not None and self.engine_load.setup.rejects is not None:
             self.engine_load.setup.rejects.delete()
@@ -199,15 +222,18 @@ def _result(load: EngineLoad, landed: TransactionResult[LoadReport]) -> LoadResu
     """What a load did, once its transaction has ended."""
     setup = load.setup
     changes: dict[str, Counts] = {}
+    unchanged: dict[str, int] = {}
     for key, pin in landed.view.snapshot.pins.items():
         if key not in landed.report.written:
             continue
-        written, before = landed.report.written[key], pin.row_count
+        name, written = key.type_name, landed.report.written[key]
         if setup.mode is Mode.OVERWRITE:
-            changes[key.type_name] = Counts(inserted=written, deleted=before)
-        else:
-            inserted = landed.row_counts.get(key, before) - before
-            changes[key.type_name] = Counts(inserted, written - inserted)
+            changes[name] = Counts(inserted=written, deleted=pin.row_count)
+            continue
+        inserted, updated, same = landed.upserts(key, written)
+        changes[name] = Counts(inserted, updated)
+        if same:
+            unchanged[name] = same
     return LoadResult(
         commit_id=None if landed.commit is None else str(landed.commit.commit_id),
         branch=str(landed.view.snapshot.branch),
@@ -216,17 +242,33 @@ def _result(load: EngineLoad, landed: TransactionResult[LoadReport]) -> LoadResu
         why=setup.choice.why,
         changes=freeze_counts(changes),
         rejected=landed.report.rejected,
+        superseded=landed.report.superseded,
         seconds=MappingProxyType(dict(setup.stages.seconds)),
         warnings=landed.warnings,
         embedding=load.embedding,
+        unchanged=MappingProxyType(unchanged),
     )
 
 
-def _hint_at_merge(refusal: IntegrityError, request: LoadRequest) -> None:
-    if request.mode == Mode.APPEND and Rule.EXISTS in refusal.counts:
-        refusal.hint = _REPLACING
+def _on_duplicate(request: LoadRequest, inputs: Inputs) -> OnDuplicate:
+    is_ordered = not inputs.has_unordered_frames
+    return choose_on_duplicate(request.on_duplicate, Mode(request.mode), is_ordered=is_ordered)
 
 
+def _hint(refusal: IntegrityError, setup: LoadSetup) -> str:
+    """The next step for rules that other arguments of the load decide about."""
+    if setup.mode is Mode.APPEND and Rule.EXISTS in refusal.counts:
+        return _REPLACING
+    if Rule.KEY in refusal.counts and setup.on_duplicate is OnDuplicate.REJECT:
+        return _DUPLICATES
+    return refusal.hint
+
+
+_DUPLICATES: Final = (
+    "to load one row of each key, load with --on-duplicate first or last, or on_duplicate= in "
+    "Python; rows of a DataFrame of Spark have no order, so name the column that orders them, too: "
+    "order_by=; nothing was changed"
+)
 _REPLACING: Final = (
     'to replace rows that exist, load with --mode merge, or mode="merge" in Python; '
     "nothing was changed"
@@ -246,11 +288,11 @@ def require_valid(request: LoadRequest) -> LoadRequest:
         ("embed", request.embed, EmbedWhen),
     ):
         if value not in set(known):
-            message = f"there is no {name} {value!r}"
+            message = f"{value!r} is not a valid {name}"
             hint = f"use one of {', '.join(known)}"
             raise InvalidParameterError(message, hint=hint, name=name)
     if (request.on_error == OnError.QUARANTINE) != (request.rejects is not None):
-        message = "rows that break rules are written to rejects when on_error is quarantine"
+        message = "on_error quarantine and rejects go together"
         raise InvalidParameterError(message, hint="give both, or neither", name="rejects")
     if request.rejects is not None:
         require_new(RejectsFile.of(request.rejects).path)

@@ -15,10 +15,12 @@ from omnigraph.embedding.counts import EmbeddingCounts
 from omnigraph.engine.protocol import Engine
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.proofs.by_columns import by_columns
-from omnigraph.integrity.violations import Tally, require_clean
+from omnigraph.integrity.rules import RuleSet
+from omnigraph.integrity.violations import IntegrityReport, Tally, require_clean
+from omnigraph.load.duplicates import keep_one
 from omnigraph.load.planning import plan_local
 from omnigraph.load.plans import LoadReport, LoadSetup
-from omnigraph.load.quarantine import SiftResult, sift
+from omnigraph.load.quarantine import Rows, SiftResult, sift
 from omnigraph.load.reading import read_split
 from omnigraph.load.shaping.batches import BatchCollector
 from omnigraph.load.sources import FileInput
@@ -88,26 +90,48 @@ class LocalLoad:
 
     def _check(self, read: _InputRows, view: View) -> SiftResult:
         """The rows that will be written, which keep every rule, and those that are left out."""
-        setup, to_origin = self.setup, self.setup.shaping.to_origin
-        to_delta = partial(setup.delta, read.types)
+        setup, rule_set = self.setup, self.setup.rule_set
+        kept = self._keep_one(read.rows)
+        is_superseded = any(len(kept[key]) < len(rows) for key, rows in read.rows.items())
         if setup.rejects is not None:
-            sifted = sift(setup.rule_set, read.rows, to_delta, view.data, self.engine, to_origin)
-            every = [*read.collector.rejects, *sifted.rejects]
-            return SiftResult(sifted.rows, tuple(sorted(every, key=attrgetter("position"))))
+            rejects = list(read.collector.rejects)
+            if is_superseded:
+                # Invalid rows supersede none.
+                sifted = self._sift(rule_set.of_rows(), read.rows, read, view)
+                rejects += sifted.rejects
+                kept = self._keep_one(sifted.rows)
+            sifted = self._sift(rule_set, kept, read, view)
+            rejects += sifted.rejects
+            return SiftResult(sifted.rows, tuple(sorted(rejects, key=attrgetter("position"))))
         tally = Tally()
         tally.add_report(read.collector.report())
-        delta = to_delta(read.rows)
-        report = evaluate(
-            setup.rule_set,
+        if is_superseded:
+            # Superseded rows have to be valid by themselves, too.
+            tally.add_report(self._evaluate(rule_set.of_rows(), read.rows, read, view))
+            rule_set = rule_set.of_sets()
+        tally.add_report(self._evaluate(rule_set, kept, read, view))
+        require_clean(tally.report())
+        return SiftResult(kept)
+
+    def _keep_one(self, rows: Rows) -> Rows:
+        return {key: keep_one(table, self.setup.on_duplicate) for key, table in rows.items()}
+
+    def _sift(self, rule_set: RuleSet, rows: Rows, read: _InputRows, view: View) -> SiftResult:
+        to_delta, to_origin = partial(self.setup.delta, read.types), self.setup.shaping.to_origin
+        return sift(rule_set, rows, to_delta, view.data, self.engine, to_origin)
+
+    def _evaluate(
+        self, rule_set: RuleSet, rows: Rows, read: _InputRows, view: View
+    ) -> IntegrityReport:
+        delta = self.setup.delta(read.types, rows)
+        return evaluate(
+            rule_set,
             delta,
             view.data,
             self.engine,
             is_proven=by_columns(delta, view.snapshot.row_count),
-            to_origin=to_origin,
+            to_origin=self.setup.shaping.to_origin,
         )
-        tally.add_report(report)
-        require_clean(tally.report())
-        return SiftResult(read.rows)
 
     def _embed(self, result: SiftResult, view: View) -> tuple[SiftResult, EmbeddingCounts]:
         """The rows with their vectors; those that were left out have cost no request."""
@@ -132,7 +156,12 @@ class LocalLoad:
             if mode is Mode.OVERWRITE or (rows is not None and len(rows)):
                 changes[type_.table_key] = _stage(type_, rows, mode)
         written = {key: len(result.rows.get(key, ())) for key in changes}
-        report = LoadReport(written, len(result.rejects))
+        assert self._input is not None, "it was read"
+        loaded = sum(map(len, result.rows.values()))
+        shaped = sum(map(len, self._input.rows.values()))
+        unshaped = len(self._input.collector.rejects) if self.setup.rejects is not None else 0
+        sifted = len(result.rejects) - unshaped
+        report = LoadReport(written, len(result.rejects), shaped - sifted - loaded)
         return self.setup.work(self.setup.delta(types, result.rows), changes, report)
 
 
@@ -153,7 +182,7 @@ def _append(rows: pa.Table, table: Table) -> StagedWrite:
     return stage_append(table, rows)
 
 
-def _upsert(rows: pa.Table, table: Table) -> StagedWrite:
+def _upsert(rows: pa.Table, table: Table) -> StagedWrite | None:
     return stage_upsert(table, rows) if table.count_rows() else _append(rows, table)
 
 

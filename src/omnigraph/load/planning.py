@@ -81,7 +81,7 @@ def plan_shared(
 
     Raises:
         StorageError: a file cannot be read.
-        InvalidInputError: a file is not what its name says.
+        InvalidInputError: a file does not match its file name.
     """
     total = sum(source.byte_count for source in inputs.items if isinstance(source, FileInput))
     # Several for each task, so that tasks can have as much to read as each other.
@@ -159,7 +159,7 @@ def _cut(
 def _spool_lines(
     number: int, source: StreamInput, size: int, spool: Spool
 ) -> Iterator[SpooledSplit]:
-    stream = UnpackingStream(source.stream)
+    stream = UnpackingStream(source.stream, source.name)
     rest, count = b"", 0
     while True:
         block = stream.read(size)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from omnigraph.choices import Mode
+from omnigraph.choices import Mode, OnDuplicate
 from omnigraph.clock import Clock
 from omnigraph.embedding.counts import EmbeddingCounts
 from omnigraph.embedding.writes import WriteEmbedding
@@ -31,10 +31,11 @@ from omnigraph.transaction.work import Prepare, Stage, Work
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What a plan will do: rows to write by table, and how many rows it rejects."""
+    """What a plan will do: rows to write by table, and how many it rejects or replaces itself."""
 
     written: Mapping[TableKey, int] = field(default_factory=dict)
     rejected: int = 0
+    superseded: int = 0
 
 
 class EngineLoad(Protocol):
@@ -54,7 +55,7 @@ class EngineLoad(Protocol):
         """What the input changes in this view; writes nothing but the rows that it rejects.
 
         Raises:
-            InvalidInputError: an input is not what its name says.
+            InvalidInputError: an input does not match its file name.
             IntegrityError: rows break rules, and may not be left out.
             ConflictError: the schema changed since the input was read.
             StorageError: an input or a table could not be read, or the graph not be written.
@@ -136,6 +137,7 @@ class LoadSetup:
         schema_digest: The schema that its rows are shaped for.
         rejects: Where rows that break rules are written; None where they fail the load.
         embedding: Makes the vectors of rows whose texts are new or changed.
+        on_duplicate: Which of several rows of one id is loaded.
     """
 
     inputs: Inputs
@@ -147,6 +149,7 @@ class LoadSetup:
     rejects: RejectsFile | None
     stages: Stages
     embedding: WriteEmbedding
+    on_duplicate: OnDuplicate = OnDuplicate.REJECT
 
     def require_schema(self, view: View) -> None:
         """Refuse a view whose schema is not the one that rows are shaped for.

@@ -35,6 +35,7 @@ from omnigraph.limits import QUARANTINE_ROUNDS_MAX
 from omnigraph.load.shaping.batches import Reject
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import SchemaType
+from omnigraph.wording import count_of
 
 Rows: TypeAlias = "Mapping[TableKey, pa.Table]"
 
@@ -195,10 +196,12 @@ class RejectsFile:
 
     Attributes:
         name: What whoever loads calls it, if that is not the name of its path.
+        show: A violation as its reader may see it.
     """
 
     path: Path
     name: str | None = None
+    show: Callable[[Violation], Violation] = lambda violation: violation
     is_written: bool = False
 
     @classmethod
@@ -212,7 +215,10 @@ class RejectsFile:
         Raises:
             StorageError: the file cannot be written.
         """
-        write_rejects(self.path, rejects)
+        shown = (
+            replace(each, violations=tuple(map(self.show, each.violations))) for each in rejects
+        )
+        write_rejects(self.path, shown)
         self.is_written = True
 
     def delete(self) -> None:
@@ -225,7 +231,7 @@ class RejectsFile:
         """The note of the commit about so many rejected rows; empty if there are none."""
         if not count:
             return ""
-        rows = "1 row" if count == 1 else f"{count:,} rows"
+        rows = count_of(count, "row")
         return f"{rows} rejected, see {self.name or self.path.name}"
 
 
@@ -237,7 +243,7 @@ def require_new(path: Path) -> None:
         AlreadyExistsError: the path exists; it is unchanged.
     """
     if str(path) == STANDARD_OUTPUT:
-        message = "rejected rows are written to a file, and - is none"
+        message = "rejected rows cannot be written to standard output"
         raise InvalidParameterError(message, hint="name a file for them", name="rejects")
     require_local(path)
     if os.path.lexists(path) and not (path.is_file() and not path.stat().st_size):
@@ -256,8 +262,8 @@ def require_local(path: Path) -> Path:
     """
     if (scheme := _SCHEME.match(str(path))) is None:
         return path
-    message = f"rejected rows are written to this machine, and {scheme[1]}:// is no path of it"
-    hint = "name a local path, and copy what is written there"
+    message = f"rejected rows cannot be written to {scheme[1]}://, only to this machine"
+    hint = "name a local path, and copy the file afterwards"
     raise InvalidParameterError(message, hint=hint, name="rejects")
 
 

@@ -38,7 +38,7 @@ def read_split(
         access_hint: What to do about a file that cannot be read.
 
     Raises:
-        InvalidInputError: it is not what its name says, or has columns that no property takes.
+        InvalidInputError: it does not match its file name, or has columns that no property takes.
         StorageError: it could not be read.
     """
     match split:

@@ -109,7 +109,7 @@ def _of_complete_export(file: RemoteFile) -> FoundFile:
     search.found[key] = FoundFile(file)
     search.keep_complete()
     if not search.found:
-        message = f"{file.path.url} is not of the export that is complete there"
+        message = f"{file.path.url} is not part of the complete export there"
         raise InvalidInputError(message, hint=f"load what {CONTENTS} lists beside it: the folder")
     return FoundFile(file)
 
@@ -201,7 +201,7 @@ def _read_contents(contents: RemoteFile) -> frozenset[str]:
     with RemoteReader(contents, block_bytes=REMOTE_PART_BYTES) as reader:
         files = parse_contents(reader.read())
     if files is None:
-        message = f"{contents.path.url} is no list of an export's files"
+        message = f"{contents.path.url} is not a list of exported files"
         raise InvalidInputError(message, hint="export again, or name the files to load")
     return files - {CONTENTS}
 
@@ -212,7 +212,7 @@ def _unfinished_error(folder: RemotePath) -> InvalidInputError:
 
 
 def _missing_part_error(path: RemotePath, contents: RemoteFile) -> NotFoundError:
-    message = f"there is no object {path.url}, which {contents.path.url} lists"
+    message = f"object {path.url} does not exist, but {contents.path.url} lists it"
     hint = "export again; if an export was replaced meanwhile, load again"
     return NotFoundError(message, hint=hint, path=path.url)
 

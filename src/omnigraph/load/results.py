@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 
 from omnigraph.choices import EngineName, Mode
 from omnigraph.embedding.counts import EmbeddingCounts
+from omnigraph.model.brief import brief
 from omnigraph.model.counts import Counts
 from omnigraph.model.followups import FollowUpFailure
 
@@ -29,6 +30,7 @@ class Progress(Protocol):
         ...
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class LoadResult:
     """What a load did.
@@ -36,13 +38,16 @@ class LoadResult:
     Attributes:
         commit_id: The commit that it made; None if there was nothing to load.
         engine: The engine that carried it out, and `why` it was chosen.
-        changes: By the name of the type; only types that the input names. A row that was written
-            again with the values it had counts as updated. Overwriting a type deletes all its rows
-            and inserts others.
+        changes: By the name of the type; only types that the input names. Overwriting a type
+            deletes all its rows and inserts others.
         rejected: Rows that broke rules and were written elsewhere instead.
+        superseded: Rows that were left out because another row of the input has their id.
+        unchanged: By the name of the type, rows that it had already, value for value. They are
+            not written.
         seconds: How long each stage took.
         warnings: What failed after the commit, which has landed all the same, such as indexing.
         embedding: How many texts were embedded, and how many wait for it.
+        hidden: The changed types that the actor may not read: their rows are not counted.
     """
 
     commit_id: str | None
@@ -55,6 +60,9 @@ class LoadResult:
     seconds: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[FollowUpFailure, ...] = ()
     embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
+    superseded: int = 0
+    hidden: tuple[str, ...] = ()
+    unchanged: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def inserted(self) -> int:
@@ -81,9 +89,12 @@ class LoadResult:
             "why": self.why,
             "changes": {name: asdict(counts) for name, counts in self.changes.items()},
             "rejected": self.rejected,
+            "superseded": self.superseded,
+            "unchanged": dict(self.unchanged),
             "seconds": {stage: round(seconds, 3) for stage, seconds in self.seconds.items()},
             "embedding": asdict(self.embedding),
             "warnings": [asdict(warning) for warning in self.warnings],
+            **({"hidden": list(self.hidden)} if self.hidden else {}),
         }
 
     @classmethod
@@ -101,13 +112,17 @@ class LoadResult:
             MappingProxyType(dict(fields["seconds"])),
             tuple(map(FollowUpFailure.from_json, fields["warnings"])),
             EmbeddingCounts(**fields["embedding"]),
+            fields.get("superseded", 0),
+            tuple(fields.get("hidden", ())),
+            MappingProxyType(dict(fields.get("unchanged", {}))),
         )
 
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only view of a dictionary cannot be pickled.
         own = (self.commit_id, self.branch, self.mode, self.engine, self.why)
         counts = (dict(self.changes), self.rejected, dict(self.seconds))
-        return LoadResult, (*own, *counts, self.warnings, self.embedding)
+        ends = (self.warnings, self.embedding, self.superseded, self.hidden)
+        return LoadResult, (*own, *counts, *ends, dict(self.unchanged))
 
 
 def freeze_counts(counts: Mapping[str, Counts]) -> Mapping[str, Counts]:

@@ -38,10 +38,14 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias, cast
 from urllib.parse import unquote
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from omnigraph.errors import (
     ErrorCode,
     InvalidInputError,
     InvalidParameterError,
+    NotAllowedError,
     NotFoundError,
     StorageError,
     TypeNotFoundError,
@@ -52,7 +56,9 @@ from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.limits import LOAD_COMPRESSED_FACTOR, LOAD_INPUTS_MAX
 from omnigraph.load.column_maps import ColumnMap
 from omnigraph.load.dialects import CsvDialect, CsvOptions, Dialects, parse_dialects
+from omnigraph.load.pandas_frames import from_pandas, is_pandas
 from omnigraph.load.routes import Route, RoutedRows
+from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.storage.nearby import near_file
 from omnigraph.storage.schemes import SCHEMES, is_remote
@@ -171,8 +177,8 @@ class MemoryInput:
 
     Attributes:
         of: Their type, or how each of them says its own.
-        rows: An Arrow table, batch or reader; a pandas DataFrame, in which NaN is null; anything
-            else that exports Arrow, such as a polars DataFrame; or dictionaries by property.
+        rows: An Arrow table, batch or reader; anything else that exports Arrow, such as a polars
+            DataFrame; or dictionaries by property. A pandas DataFrame has become one of them.
     """
 
     name: str
@@ -184,19 +190,65 @@ class MemoryInput:
         """The type of all rows, if they have one."""
         return self.of if isinstance(self.of, str) else None
 
+    def ordered_by(self, column: str, catalog: Catalog) -> MemoryInput:
+        """The rows of an Arrow table in the order of a column, as those of a DataFrame.
+
+        Raises:
+            InvalidParameterError: it is not a table, or has no such column.
+        """
+        if not isinstance(self.rows, pa.Table):
+            kind = f"the rows of {self.name} are a {type(self.rows).__name__}"
+            message = f"order_by orders DataFrames of Spark and Arrow tables; {kind}"
+            hint = "leave order_by out: these rows have an order"
+            raise InvalidParameterError(message, hint=hint, name="order_by")
+        _require_column(self.name, column, self.rows.column_names)
+        is_null = pc.is_null(self.rows[column])
+        values = self.rows.filter(pc.invert(is_null))
+        rows = pa.concat_tables([self.rows.filter(is_null), values.sort_by(column)])
+        is_property = self.type_name is None or column in _columns(self.type_name, catalog)
+        return replace(self, rows=rows if is_property else rows.drop_columns([column]))
+
 
 @dataclass(frozen=True, slots=True)
 class FrameInput:
-    """A Spark DataFrame; its rows are of one type, or each says its own."""
+    """A Spark DataFrame; its rows are of one type, or each says its own.
+
+    Attributes:
+        is_ordered: Whether its partitions, and the rows in them, are in the order of a column.
+    """
 
     name: str
     of: str | Route
     frame: Any = field(repr=False)
+    is_ordered: bool = False
 
     @property
     def type_name(self) -> str | None:
         """The type of all rows, if they have one."""
         return self.of if isinstance(self.of, str) else None
+
+    def ordered_by(self, column: str, catalog: Catalog) -> FrameInput:
+        """The rows in the order of a column, which need not be a property of their type.
+
+        Raises:
+            InvalidParameterError: the frame has no such column.
+        """
+        _require_column(self.name, column, self.frame.columns)
+        rows = self.frame.orderBy(column)
+        is_property = self.type_name is None or column in _columns(self.type_name, catalog)
+        return replace(self, frame=rows if is_property else rows.drop(column), is_ordered=True)
+
+
+def _require_column(name: str, column: str, columns: Sequence[str]) -> None:
+    if column not in columns:
+        message = f"{name} has no column {column!r} to order its rows by"
+        hint = did_you_mean(column, columns)
+        raise InvalidParameterError(message, hint=hint, name="order_by")
+
+
+def _columns(type_name: str, catalog: Catalog) -> Sequence[str]:
+    """The columns that rows of a type may have."""
+    return (*table_schema(catalog.type_named(type_name)).names, "from", "to")
 
 
 Input = FileInput | StreamInput | MemoryInput | FrameInput
@@ -219,20 +271,45 @@ class Inputs:
         """The types that inputs are named by; graph files may have rows of others."""
         return frozenset(source.type_name for source in self.items if source.type_name is not None)
 
+    @property
+    def has_unordered_frames(self) -> bool:
+        """Whether any rows have no order: those of a DataFrame, unless it was ordered."""
+        frames = (source for source in self.items if isinstance(source, FrameInput))
+        return any(not frame.is_ordered for frame in frames)
+
+    def ordered_by(self, column: str, catalog: Catalog) -> Inputs:
+        """The inputs, with the rows of each DataFrame and Arrow table in the order of a column.
+
+        Raises:
+            InvalidParameterError: an input is of another kind, or has no such column.
+        """
+        ordered = []
+        for source in self.items:
+            if not isinstance(source, FrameInput | MemoryInput):
+                message = f"order_by orders DataFrames of Spark and Arrow tables, not {source.name}"
+                hint = "leave order_by out: the rows of a file have an order"
+                raise InvalidParameterError(message, hint=hint, name="order_by")
+            ordered.append(source.ordered_by(column, catalog))
+        return Inputs(tuple(ordered))
+
 
 def resolve(
     source: Source,
     catalog: Catalog,
     csv: CsvOptions | None = None,
     find_files: FindFiles | None = None,
+    *,
+    reads_stores: bool = True,
 ) -> Inputs:
     """Find the inputs that a source names, in a fixed order; no row is read.
 
     Args:
         csv: How CSV files are read.
         find_files: Finds files that are neither on this machine nor in an object store.
+        reads_stores: Whether files in object stores may be looked for.
 
     Raises:
+        NotAllowedError: a file is in an object store, and may not be looked for. None was.
         NotFoundError: a file does not exist, or a pattern matches none.
         TypeNotFoundError: an input is named by a type that the schema does not have.
         StorageError: a file or a directory may not be read.
@@ -241,7 +318,8 @@ def resolve(
     if isinstance(source, Inputs):
         return source
     # No more are looked for than can be loaded: a bucket may have any number.
-    finder = _Finder(catalog, parse_dialects(csv, catalog), find_files or _refuse_url)
+    dialects = parse_dialects(csv, catalog)
+    finder = _Finder(catalog, dialects, find_files or _refuse_url, reads_stores)
     inputs = tuple(islice(finder.find(source), LOAD_INPUTS_MAX + 1))
     if not inputs:
         message = "there is nothing to load"
@@ -250,9 +328,16 @@ def resolve(
         message = f"there are more than {LOAD_INPUTS_MAX:,} files to load, which is the limit"
         raise InvalidInputError(message, hint="load them in several parts")
     if csv and not any(isinstance(file, FileInput) and file.form is Form.CSV for file in inputs):
-        message = "there are options of CSV, and no CSV file is loaded"
+        message = "CSV options were given, but no CSV file"
         raise InvalidParameterError(message, hint="leave them out, or name a .csv", name="csv")
     return Inputs(tuple(_with_distinct_names(inputs)))
+
+
+def store_error(name: str) -> NotAllowedError:
+    """The error about a file in an object store that is loaded into a remote graph."""
+    message = f"{name[:200]} is in an object store, which a server does not read"
+    hint = "load it where the graph is stored, or load a copy of it from here"
+    return NotAllowedError(message, hint=hint)
 
 
 def _with_distinct_names(inputs: Iterable[Input]) -> Iterator[Input]:
@@ -281,6 +366,7 @@ class _Finder:
     catalog: Catalog
     dialects: Dialects
     find_files: FindFiles
+    reads_stores: bool
 
     def find(self, source: object) -> Iterator[Input]:
         match source:
@@ -295,6 +381,8 @@ class _Finder:
             case RoutedRows(rows, route) if _is_frame(rows):
                 yield FrameInput(_ROUTED, route, rows)
             case RoutedRows(rows, route):
+                if _is_pandas_frame(rows):
+                    rows = from_pandas(rows, _ROUTED, as_table=True)
                 yield MemoryInput(_ROUTED, route, rows)
             case _ if _is_rows(source):
                 kind = type(source).__name__
@@ -312,7 +400,7 @@ class _Finder:
 
     def _of_type(self, name: object, rows: object) -> Iterator[Input]:
         if not isinstance(name, str):
-            message = f"{name!r} is no name of a type"
+            message = f"{name!r} is not a type name"
             raise InvalidParameterError(message, hint='give rows by type: {"Person": rows}')
         type_ = self.catalog.type_named(name)
         if isinstance(rows, str | PathLike):
@@ -323,6 +411,8 @@ class _Finder:
                     yield from self._paths(*_split_map(fspath(path), type_), name)
         elif _is_frame(rows):
             yield FrameInput(name, name, rows)
+        elif _is_pandas_frame(rows):
+            yield MemoryInput(name, name, from_pandas(rows, name))
         elif _is_rows(rows):
             yield MemoryInput(name, name, rows)
         else:
@@ -341,9 +431,13 @@ class _Finder:
             text = unquote(text.removeprefix(_FILE_URL))
         path = Path(text)
         if text == STANDARD_INPUT:
-            message = f"- is mapped to {type_name}, and the lines of standard input say their types"
+            message = (
+                f"- cannot be mapped to {type_name}: each line of standard input names its type"
+            )
             raise InvalidInputError(message, hint="give --data -, or map a file")
         if is_remote(text):
+            if not self.reads_stores:
+                raise store_error(text)
             from omnigraph.load.remote_sources import find_remote
 
             for found in find_remote(text):
@@ -365,7 +459,7 @@ class _Finder:
             for match in paths:
                 yield from self._path(Path(match), type_name)
         else:
-            message = f"there is no file {text[:200]}"
+            message = f"file {text[:200]} does not exist"
             hint = near_file(path)
             if (replaced := find_replaced(path)) is not None:
                 message += ": an export that was to replace it was killed"
@@ -415,7 +509,7 @@ class _Finder:
         if named is None and form is not Form.LINES:
             stem = file_name.partition(".")[0]
             near = did_you_mean(stem, (type_.name for type_ in self.catalog.types))
-            message = f"{name} has rows of one type, and the schema has no type {stem[:100]}"
+            message = f"{name} is named after a type, and the schema has no type {stem[:100]}"
             hint = f"name the file after a type, or map it: --map Type={name}"
             raise TypeNotFoundError(message, hint=f"{near}; {hint}" if near else hint, name=stem)
         dialect = CsvDialect() if named is None else self.dialects.of_type(named)
@@ -452,7 +546,7 @@ def _refuse_url(text: str) -> Sequence[SparkFile]:
 def unknown_store_error(text: str) -> InvalidInputError:
     """The error for the URL of a file that this process cannot read."""
     stores = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-    message = f"{text[:200]} is in no store that files are read from without Spark: {stores}"
+    message = f"{text[:200]} cannot be read without Spark, which is not needed for {stores}"
     hint = "copy it there, or load it with Spark, if that knows the store: engine spark"
     return InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)
 
@@ -491,7 +585,7 @@ def _parse_name(name: str) -> tuple[Form, Compression | None]:
         suffixes.pop()
     form = _FORMS.get(suffixes[-1]) if suffixes else None
     if form is None or (form.is_packed and compression is not None):
-        message = f"{name} is no file that can be loaded, going by its name"
+        message = f"the format of {name} is unknown"
         hint = f"a file to load ends in {_SUFFIXES}"
         raise InvalidInputError(message, hint=hint, path=name)
     return form, compression
@@ -507,7 +601,14 @@ def _is_frame(value: object) -> bool:
     return kind.__module__.startswith("pyspark.sql.") and kind.__name__ == "DataFrame"
 
 
+def _is_pandas_frame(value: object) -> bool:
+    return is_pandas(value) and hasattr(value, "columns")
+
+
 def _is_rows(value: object) -> bool:
+    if hasattr(value, "to_frame"):
+        # A Series exports Arrow as well, and is a column without a name or rows.
+        return False
     if _is_frame(value) or hasattr(value, "__arrow_c_stream__"):
         return True
     if hasattr(value, "__arrow_c_array__") and hasattr(value, "schema"):
@@ -530,4 +631,6 @@ def _names_types(value: Mapping[object, object]) -> bool:
 def _unloadable_error(value: object) -> InvalidInputError:
     message = f"a value of Python's {type(value).__name__} cannot be loaded"
     hint = "give files, or rows by type: Arrow, pandas, polars, Spark, or a list of dictionaries"
+    if hasattr(value, "to_frame"):
+        hint = "give a DataFrame, such as series.to_frame()"
     return InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_PARAMETER)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -17,11 +17,18 @@ from omnigraph.storage.vector_kinds import choose_kind
 from omnigraph.transaction.view import View
 
 
-def list_indexes(view: View, now: datetime) -> tuple[IndexStatus, ...]:
-    """The indexes of every type, in the order of the schema. Reads nothing but metadata."""
+def list_indexes(
+    view: View, now: datetime, sees: Callable[[str], bool] = lambda _: True
+) -> tuple[IndexStatus, ...]:
+    """The indexes of every type, in the order of the schema. Reads nothing but metadata.
+
+    Args:
+        sees: Whether a type is listed.
+    """
     return tuple(
         status
         for type_ in view.catalog.types
+        if sees(type_.name)
         for status in _of_type(type_, view.data.table(type_.table_key), now)
     )
 

@@ -184,7 +184,7 @@ def find_waiting(view: View) -> dict[TableKey, tuple[str, ...]]:
 def measure_gaps(view: View, upkeep: Upkeep) -> Iterator[Measure]:
     """How many rows indexes lack; a row counts once for each index that lacks it."""
     row_count = sum(count_missing(view.data.table(key), own.gaps) for key, own in upkeep.items())
-    yield Measure(row_count, INDEX_LOCAL_ROWS_MAX, "the indexes lack {:,} rows")
+    yield Measure.of_count(row_count, INDEX_LOCAL_ROWS_MAX, "row to index")
 
 
 def count_missing(table: Table, gaps: Iterable[Gap]) -> int:

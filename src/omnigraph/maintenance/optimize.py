@@ -298,10 +298,10 @@ def measure_plans(plans: Sequence[_TablePlan]) -> Iterator[Measure]:
     groups = [TableRewrite(plan.table, group) for plan in plans for group in plan.groups]
     row_count = sum(group.row_count for group in groups)
     byte_count = sum(group.byte_count for group in groups)
-    yield Measure(row_count, OPTIMIZE_LOCAL_ROWS_MAX, "{:,} rows are rewritten")
-    yield Measure(byte_count, OPTIMIZE_LOCAL_BYTES_MAX, "files of {:,} bytes are rewritten")
+    yield Measure.of_count(row_count, OPTIMIZE_LOCAL_ROWS_MAX, "row to rewrite")
+    yield Measure.of_bytes(byte_count, OPTIMIZE_LOCAL_BYTES_MAX, "{} to rewrite")
     missing = sum(count_missing(plan.table, plan.gaps) for plan in plans)
-    yield Measure(missing, INDEX_LOCAL_ROWS_MAX, "the indexes lack {:,} rows")
+    yield Measure.of_count(missing, INDEX_LOCAL_ROWS_MAX, "row to index")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from omnigraph.choices import EngineName, IndexKind, IndexSource, IndexState
 from omnigraph.embedding.counts import EmbeddingStatus
+from omnigraph.model.brief import brief
 from omnigraph.model.commits import OperationKind
 from omnigraph.schema.catalog import IndexOptions
 
@@ -47,6 +48,7 @@ class IndexStatus:
     options: IndexOptions | None = None
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class IndexResult:
     """What an index run did.
@@ -58,6 +60,7 @@ class IndexResult:
         removed: By type, the columns of which an index, or a part of one, was not needed any more.
         waiting: By type, the columns with so few vectors that a scan of them is as fast.
         engine: The engine that built the indexes; `why` says why it was chosen.
+        hidden: The types that the actor may not read, which are left out.
     """
 
     commit_id: str | None
@@ -67,6 +70,7 @@ class IndexResult:
     joined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     removed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     waiting: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ class TableOptimization:
     indexed: tuple[str, ...] = ()
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class OptimizeResult:
     """What an optimize did.
@@ -96,6 +101,7 @@ class OptimizeResult:
         tables: By type, what was done; types whose tables stay as they are are left out.
         shared: Types that the branch has not written to: their tables belong to another branch.
         engine: The engine that did the work; `why` says why it was chosen.
+        hidden: The types that the actor may not read, which are left out.
     """
 
     commit_id: str | None
@@ -103,6 +109,7 @@ class OptimizeResult:
     why: str
     tables: Mapping[str, TableOptimization] = field(default_factory=dict)
     shared: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, landed: TransactionResult[OptimizeReport]) -> Self:
@@ -138,6 +145,7 @@ class Drift:
     made_by: OperationKind | None
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class RepairResult:
     """What a repair did, or would do.
@@ -151,6 +159,7 @@ class RepairResult:
     commit_ids: tuple[str, ...] = ()
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class EmbedResult:
     """What a run did.
@@ -160,6 +169,7 @@ class EmbedResult:
         embedded: By the name of the type, rows that were embedded.
         commits: The commits that it made, the oldest first.
         status: The states of all vectors afterwards; rows that others wrote meanwhile may wait.
+        hidden: The types that the actor may not read, which are left out.
     """
 
     branch: str
@@ -168,3 +178,4 @@ class EmbedResult:
     embedded: Mapping[str, int] = field(default_factory=dict)
     commits: tuple[str, ...] = ()
     status: tuple[EmbeddingStatus, ...] = ()
+    hidden: tuple[str, ...] = ()

@@ -82,7 +82,7 @@ class RetentionRules:
                 shorter than a write may take.
         """
         if keep_commits is not None and require_number(keep_commits, "keep_commits") < 1:
-            message = f"keep_commits is {keep_commits}, and has to be at least 1"
+            message = f"keep_commits must be at least 1, not {keep_commits}"
             hint = "the newest commit of a branch is always kept"
             raise InvalidParameterError(message, hint=hint, name="keep_commits")
         rules = cls(
@@ -94,7 +94,7 @@ class RetentionRules:
         least = timedelta(seconds=GRACE_SECONDS_MIN)
         if rules.grace < least:
             given = format_duration(rules.grace)
-            message = f"grace is {given}, and has to be at least {format_duration(least)}"
+            message = f"grace must be at least {format_duration(least)}, not {given}"
             hint = "writes in progress need what was the newest commit when they began"
             raise InvalidParameterError(message, hint=hint, name="grace")
         return rules
@@ -135,7 +135,7 @@ def choose_rules(
     """
     rules = RetentionRules.parse(keep_commits, older_than, grace)
     if rules.lets_go and keep_all:
-        message = "keep_all keeps every commit, and a rule that lets some go was given with it"
+        message = "keep_all keeps every commit, so it cannot be combined with another rule"
         raise InvalidParameterError(message, hint="give one of the two", name="keep_all")
     if rules.lets_go or keep_all or not {*stored} & {SettingKey.KEEP_COMMITS, SettingKey.KEEP_DAYS}:
         return rules
@@ -232,7 +232,7 @@ def find_merge_bases(
 def _find(commits: Mapping[CommitId, Commit], commit_id: CommitId) -> Commit:
     commit = commits.get(commit_id)
     if commit is None:
-        message = f"there is no commit {commit_id} in these histories"
+        message = f"commit {commit_id} does not exist in these histories"
         raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
     return commit
 

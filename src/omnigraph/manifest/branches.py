@@ -327,17 +327,21 @@ class Branches:
         """
         if not branch.is_legacy:
             self._require_record(branch)
-        record = {
-            "format": 1,
-            "retired_at": now.isoformat(),
-            "source_ref": branch.source_ref,
-            "head": head,
-        }
-        data = json.dumps(record, indent=1).encode()
-        self._store.objects.put(_retired_path(branch.name, branch.ref), data)
+        self._store.objects.put(*encode_retired(branch, now, head=head))
         hit(Failpoint.BRANCH_AFTER_RETIRE)
         if not branch.is_legacy:
             self.unregister(branch, now)
+
+    def read_stored(self, branch: Branch) -> dict[str, bytes]:
+        """The record of a branch as it is stored, by its path; empty for one of an older release.
+
+        Raises:
+            BranchNotFoundError: it is gone. Another branch may have its name.
+        """
+        if branch.is_legacy:
+            return {}
+        record = self._require_record(branch)
+        return {record.path: record.stored.data}
 
     def users_of(self, branch: Branch) -> tuple[BranchName, ...]:
         """The branches created from this one whose records can be read."""
@@ -371,10 +375,10 @@ class Branches:
 
     def forget(self, retired: RetiredBranch) -> None:
         """Delete the record of a deleted branch."""
-        self._store.objects.delete(_retired_path(retired.name, retired.ref))
+        self._store.objects.delete(retired_path(retired.name, retired.ref))
 
     def _read_retired(self, retired: RetiredBranch) -> RetiredBranch:
-        stored = self._store.objects.read(_retired_path(retired.name, retired.ref))
+        stored = self._store.objects.read(retired_path(retired.name, retired.ref))
         try:
             record: dict[str, Any] = {} if stored is None else json.loads(stored.data)
             retired_at = datetime.fromisoformat(record["retired_at"]).astimezone(UTC)
@@ -415,6 +419,19 @@ class Branches:
         return tuple(names)
 
 
+def encode_retired(
+    branch: Branch, now: datetime, *, head: CommitId | None = None
+) -> tuple[str, bytes]:
+    """The record of a deleted branch, with its path."""
+    record = {
+        "format": 1,
+        "retired_at": now.isoformat(),
+        "source_ref": branch.source_ref,
+        "head": head,
+    }
+    return retired_path(branch.name, branch.ref), json.dumps(record, indent=1).encode()
+
+
 def branch_of(path: str) -> BranchName | None:
     """The branch whose record is at a path below `BRANCHES`; None if it is no record.
 
@@ -440,7 +457,8 @@ def _nested_path(name: BranchName) -> str:
     return f"{BRANCHES}/{name}{_SUFFIX}"
 
 
-def _retired_path(name: BranchName, ref: str) -> str:
+def retired_path(name: BranchName, ref: str) -> str:
+    """The path of the record of a deleted branch below the graph's root."""
     own = "" if ref == name else ref
     return f"{RETIRED}/{name.replace('/', _SLASH)}{_BEFORE_REF}{own}{_SUFFIX}"
 
@@ -457,8 +475,8 @@ def _parse_retired_path(path: str) -> RetiredBranch | None:
 
 
 def _busy_error(name: BranchName) -> ConflictError:
-    message = f"the branch {name} is being deleted by others"
-    return ConflictError(message, hint="look whether it is still there, then try again")
+    message = f"branch {name} is being deleted by another process"
+    return ConflictError(message, hint="check whether it still exists, then try again")
 
 
 def _tombstone(now: datetime) -> bytes:

@@ -39,4 +39,4 @@ def finish_deletion(manifest: Manifest, name: BranchName, now: datetime) -> Bran
 def being_deleted_error(name: BranchName) -> ConflictError:
     """The error for a writer of a branch that another process is deleting."""
     message = f"branch {name} is being deleted"
-    return ConflictError(message, hint="look whether it is still there, then try again")
+    return ConflictError(message, hint="check whether it still exists, then try again")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Self, TypeAlias
 
 from omnigraph.errors import (
+    RETRY_HINT,
     BranchNotFoundError,
     ConflictError,
     ErrorCode,
@@ -36,8 +37,10 @@ class HeadIs:
         actual = now.head.commit_id
         if now.head.rows_from == self.rows_from:
             return None
-        message = f"branch {now.branch} is at {actual}, and not at {self.commit_id}"
-        hint = "read the branch again and plan again"
+        message = (
+            f"requirement failed: branch {now.branch} is at {actual}, expected {self.commit_id}"
+        )
+        hint = RETRY_HINT
         return StaleHeadError(message, hint=hint, expected=self.commit_id, actual=actual)
 
 
@@ -55,7 +58,7 @@ class BranchIs:
 def branch_deleted_error(name: str) -> BranchNotFoundError:
     """The error for a writer whose branch was deleted during the write."""
     message = f"branch {name} was deleted while it was written to"
-    hint = "nothing of this write is left; see 'omnigraph branch list'"
+    hint = "nothing of this write became visible; see 'omnigraph branch list'"
     return BranchNotFoundError(message, hint=hint)
 
 
@@ -72,7 +75,7 @@ class SchemaIs:
         message = f"the schema of branch {now.branch} changed since this was planned"
         return ConflictError(
             message,
-            hint="open the graph again and plan again",
+            hint="read the schema again and retry",
             code=ErrorCode.SCHEMA_CHANGED,
             expected=self.digest,
             actual=now.schema_digest,
@@ -94,10 +97,11 @@ class TableAt:
             return None
         expected = _format_place(self.version, self.ref)
         actual = "not published" if pin is None else f"at {_format_place(pin.version, pin.ref)}"
-        message = f"{self.key} on branch {now.branch} is {actual}, and not at {expected}"
+        table = f"table {self.key} on branch {now.branch}"
+        message = f"requirement failed: {table} is {actual}, expected {expected}"
         return TableConflictError(
             message,
-            hint="read the branch again and plan again",
+            hint=RETRY_HINT,
             table_key=str(self.key),
             expected=self.version,
             actual=None if pin is None else pin.version,
@@ -131,7 +135,7 @@ class StreamAt:
         if actual == self.commit_id and is_same:
             return None
         newest = "has no batch" if record is None else f"is at batch {record.batch.number}"
-        message = f"the stream {self.stream} {newest} on branch {now.branch}, and was not before"
+        message = f"the stream {self.stream} {newest} on branch {now.branch} now"
         hint = "read the branch again; another process runs the same stream"
         return ConflictError(message, hint=hint, code=ErrorCode.STREAM_MOVED)
 

@@ -16,22 +16,28 @@ SETTINGS: Final = "__settings.json"
 RETENTION: Final = "__retention"
 REQUESTS: Final = "__requests"
 PROPOSALS: Final = "__proposals"
+COPY: Final = "__copy.json"
 SCHEMA_TEXT: Final = "_schema.pg"
 RECOVERIES: Final = "_graph_commit_recoveries.lance"
 
-LEGACY_COMMITS: Final = "_graph_commits.lance"
-LEGACY_ACTORS: Final = "_graph_commit_actors.lance"
-LEGACY_RUN_PREFIX: Final = "__run__"
-"""Prefix of the refs that releases before stamp 3 staged runs on and could leave behind."""
+IMPORT: Final = "__import.json"
+"""What an import brings, and from where (`originals.records`)."""
 
 STAMP: Final = "omnigraph:internal_schema_version"
 """The key in the manifest's schema metadata that holds the format stamp."""
 
+IMPORTING: Final = "omnigraph:importing"
+"""The key in the schema metadata of manifest versions that an import wrote.
+
+They can be read once the newest version of main does not have it.
+"""
+
 UNIQUE_ID: Final = {"lance-schema:unenforced-primary-key": "true"}
 
 
-def manifest_schema(stamp: int) -> pa.Schema:
+def manifest_schema(stamp: int, *, importing: bool = False) -> pa.Schema:
     """The manifest's columns, stamped; Lance carries schema metadata in the same atomic commit."""
+    marks = {IMPORTING: "true"} if importing else {}
     columns = [
         pa.field("object_id", pa.string(), nullable=False, metadata=UNIQUE_ID),
         pa.field("object_type", pa.string(), nullable=False),
@@ -42,4 +48,4 @@ def manifest_schema(stamp: int) -> pa.Schema:
         pa.field("row_count", pa.int64()),
         pa.field("metadata", pa.string()),
     ]
-    return pa.schema(columns, metadata={STAMP: str(stamp)})
+    return pa.schema(columns, metadata={STAMP: str(stamp), **marks})

@@ -30,6 +30,7 @@ from omnigraph.model.ids import OperationId
 from omnigraph.model.let_go import LetGo
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.storage.objects import Objects
+from omnigraph.wording import format_instant
 
 _FORMAT: Final = 1
 _SUFFIX: Final = ".json"
@@ -125,7 +126,7 @@ class LetGoCommits:
         """Mark versions of refs, before a cleanup looks once more whether they are needed.
 
         Raises:
-            ConflictError: others kept changing the record. Some refs may have the marks.
+            ConflictError: other processes kept changing the record. Some refs may have the marks.
         """
         for ref, some in versions.items():
             entry = _Entry(why, frozenset(some), run)
@@ -143,7 +144,7 @@ class LetGoCommits:
             By ref, the versions that were let go: those that others claimed meanwhile are not.
 
         Raises:
-            ConflictError: others kept changing the record. Nothing may be removed.
+            ConflictError: other processes kept changing the record. Nothing may be removed.
         """
         confirmed: dict[str | None, frozenset[int]] = {}
         for ref, record in self.read().by_ref.items():
@@ -161,7 +162,7 @@ class LetGoCommits:
 
         Raises:
             CommitLetGoError: the commit was let go.
-            ConflictError: others kept changing the record.
+            ConflictError: other processes kept changing the record.
         """
         if not commit.has_known_ref:
             return
@@ -189,7 +190,7 @@ class LetGoCommits:
                 is_stored = self._objects.update(let_go_path(ref), data, expecting=tag)
             if is_stored:
                 return changed
-        message = f"others kept changing {let_go_path(ref)}"
+        message = f"other processes kept changing {let_go_path(ref)}"
         raise ConflictError(message, hint="try again", code=ErrorCode.OBJECT_CHANGED)
 
     def _read(self, ref: str | None) -> tuple[RefRecord, str | None]:
@@ -213,7 +214,7 @@ def let_go_version_error(branch: BranchName, version: int, gone: LetGo) -> Commi
 def _error(what: str, gone: LetGo, **details: Any) -> CommitLetGoError:
     message = f"{what} was let go on {gone}, and what it read was removed"
     hint = "see 'omnigraph log' for the commits that are kept; a tag keeps a commit"
-    at = gone.at.isoformat()
+    at = format_instant(gone.at)
     return CommitLetGoError(message, hint=hint, let_go_at=at, rule=gone.rule, **details)
 
 

@@ -8,7 +8,6 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import PUBLISH_ATTEMPTS_MAX
 from omnigraph.manifest import rows, schemas
 from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT, SCHEMAS
-from omnigraph.manifest.migrations import migrate
 from omnigraph.manifest.reader import Manifest, had_manifest, lost_manifest_error
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.identities import TypeIdentity
@@ -80,14 +79,14 @@ def create(
     return commit
 
 
-def prepare(manifest: Manifest, clock: Clock) -> None:
-    """Make a graph writable by this release: migrate its format, and restore its schema text.
+def prepare(manifest: Manifest) -> None:
+    """Make a graph writable: restore its schema text.
 
     Raises:
         GraphNotFoundError: there is no graph here.
         FormatError: the graph has a format this release does not know. Nothing was written.
     """
-    migrate(manifest, clock, MAIN)
+    manifest.open(MAIN)
     objects = manifest.store.objects
     if objects.read(SCHEMA_TEXT) is None:
         # An init was killed right after it published; the text is in the stored schema.
@@ -156,4 +155,4 @@ def _has_landed(store: Store, commit: Commit) -> bool:
     if not store.tables.exists(MANIFEST):
         return False
     manifest = Manifest(store)
-    return manifest.lookup(manifest.open(MAIN), MAIN, commit.commit_id) is not None
+    return manifest.lookup(manifest.open(MAIN), commit.commit_id) is not None

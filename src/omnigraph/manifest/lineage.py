@@ -32,7 +32,7 @@ class History:
         """
         while commit_id not in self._commits:
             if not self.read_on():
-                message = f"there is no commit {commit_id} in this history"
+                message = f"commit {commit_id} does not exist in this history"
                 raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
         return self._commits[commit_id]
 
@@ -92,7 +92,7 @@ class Ancestry:
                 if commit := history.peek(commit_id):
                     return commit
             has_more = sum(history.read_on() for history in self._histories) > 0
-        message = f"there is no commit {commit_id} in these histories"
+        message = f"commit {commit_id} does not exist in these histories"
         raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
 
     def divergence(self, ours: Collection[CommitId], theirs: CommitId) -> Divergence:

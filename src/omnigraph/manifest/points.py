@@ -56,7 +56,7 @@ class Points:
         try:
             tag = self._manifest.tags.find(name)
         except TagNotFoundError as missing:
-            message = f"{missing.message}, and it is no commit id: {_LENGTH}"
+            message = f"{missing.message}, and it is not a commit id: {_LENGTH}"
             alike = get_close_matches(text, self._manifest.tags.names(), n=1)
             hint = f"did you mean {alike[0]}?" if alike else self._branch_hint(text) or _HINT
             raise TagNotFoundError(message, hint=hint) from missing
@@ -105,7 +105,7 @@ class Points:
                 raise self._nothing_error(missing, text) from missing
 
     def _nothing_error(self, missing: BranchNotFoundError, text: str) -> NotFoundError:
-        message = f"{missing.message}, and it is no tag and no commit: {_LENGTH}"
+        message = f"{missing.message}, and it is neither a tag nor a commit: {_LENGTH}"
         known = [*self._manifest.names.names(), *self._manifest.tags.names()]
         near = get_close_matches(text, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}"

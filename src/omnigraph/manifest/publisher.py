@@ -27,20 +27,24 @@ from omnigraph.limits import (
 )
 from omnigraph.manifest import rows
 from omnigraph.manifest.branches import Branch
-from omnigraph.manifest.expectations import Expectation, branch_deleted_error, require
+from omnigraph.manifest.expectations import (
+    BranchIs,
+    Expectation,
+    branch_deleted_error,
+    require,
+)
 from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import MANIFEST, manifest_schema
 from omnigraph.manifest.lineage import generations
-from omnigraph.manifest.migrations import migrate
 from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import SAME_ROWS_KINDS, Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId
-from omnigraph.model.names import BranchName
+from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.streams import StreamBatch, StreamRecord
 from omnigraph.model.tables import TablePin, Tombstone
 from omnigraph.storage import heads, staging
-from omnigraph.storage.tables import Fragment
+from omnigraph.storage.tables import Fragment, ref_folder
 from omnigraph.storage.turns import turn
 
 
@@ -74,6 +78,12 @@ class Publication:
     stream: StreamBatch | None = None
     forgets: str | None = None
 
+    @property
+    def turn(self) -> str:
+        """The name of the turn that all publishes on this branch take."""
+        refs = [each.ref for each in self.expecting if isinstance(each, BranchIs)]
+        return ref_folder(MANIFEST, refs[0] if refs else None)
+
 
 def publish(
     manifest: Manifest,
@@ -101,13 +111,12 @@ def publish(
         OutcomeUnknownError: the write failed, and whether it landed cannot be determined.
     """
     created_at = clock.now()
-    root = manifest.store.root
-    with turn(root, MANIFEST, seconds_max=PUBLISH_TURN_SECONDS_MAX):
+    with turn(manifest.store.root, publication.turn, seconds_max=PUBLISH_TURN_SECONDS_MAX):
         for attempt in range(PUBLISH_ATTEMPTS_MAX):
             first = attempt == 0
             base = opened if first else None
             begun = read_at if base is not None and read_at is not None else clock.now()
-            landed = _attempt(manifest, clock, publication, created_at, base, first=first)
+            landed = _attempt(manifest, publication, created_at, base, first=first)
             if landed and clock.now() - begun > timedelta(seconds=LEASE_SECONDS):
                 # The version that would have refused it may have been let go meanwhile, and then
                 # this commit is below the newest one, where nobody sees it.
@@ -146,9 +155,6 @@ def end(manifest: Manifest, clock: Clock, branch: Branch, *, head: CommitId | No
         opened = manifest.open_ref(branch.ref)
         if opened.is_ended:
             return True
-        if opened.stamp != CURRENT:
-            migrate(manifest, clock, branch.name)
-            continue
         if head is not None and opened.contents.head != head:
             return False
         contents = replace(opened.contents, ended_ref=branch.ref)
@@ -180,10 +186,10 @@ def record_batch(manifest: Manifest, clock: Clock, publication: Publication) -> 
     branch, batch = publication.branch, publication.stream
     assert batch is not None, "it is a batch of a stream"
     is_applied = False
-    with turn(manifest.store.root, MANIFEST, seconds_max=PUBLISH_TURN_SECONDS_MAX):
+    with turn(manifest.store.root, publication.turn, seconds_max=PUBLISH_TURN_SECONDS_MAX):
         for attempt in range(PUBLISH_ATTEMPTS_MAX):
             begun = clock.now()
-            opened = _open_current(manifest, clock, branch)
+            opened = manifest.open(branch)
             now = manifest.snapshot(opened, branch)
             record = now.streams.get(batch.stream)
             if is_applied and record is not None and record.batch == batch:
@@ -210,9 +216,36 @@ def record_batch(manifest: Manifest, clock: Clock, publication: Publication) -> 
     raise _contention_error(branch)
 
 
+def publish_imported(
+    manifest: Manifest, opened: OpenManifest, publication: Publication, commit: Commit
+) -> OpenManifest:
+    """Make a commit of another graph the next one of a branch that is being imported.
+
+    Args:
+        opened: The newest version of the branch.
+        commit: The commit; its version is the next one of the branch.
+
+    Raises:
+        TableConflictError: the branch moved meanwhile.
+    """
+    staged, contents = _stage(manifest, opened, publication, commit, importing=True)
+    author = heads.Authorship(OperationId(commit.commit_id), commit.operation)
+    return replace(opened, table=heads.apply(staged, author), contents=contents)
+
+
+def end_import(opened: OpenManifest, operation: OperationId) -> None:
+    """Make an imported graph visible, by a version of main without the mark of an import.
+
+    Raises:
+        TableConflictError: main moved meanwhile.
+    """
+    pages = opened.table.fragments()[1:]
+    staged = _stage_contents(opened, opened.contents, MAIN, pages)
+    heads.apply(staged, heads.Authorship(operation, OperationKind.IMPORT))
+
+
 def _attempt(
     manifest: Manifest,
-    clock: Clock,
     publication: Publication,
     created_at: datetime,
     opened: OpenManifest | None,
@@ -221,8 +254,8 @@ def _attempt(
 ) -> Commit | None:
     """One read, check and compare-and-swap; None if the race was lost."""
     try:
-        if opened is None or opened.stamp != CURRENT:
-            opened = _open_current(manifest, clock, publication.branch)
+        if opened is None:
+            opened = manifest.open(publication.branch)
         # Our own commit may be there: after a lost response, or when a whole publish is retried.
         landed = (
             _recent(opened, publication) if first else _find_landed(manifest, opened, publication)
@@ -255,14 +288,6 @@ def _attempt(
     return commit
 
 
-def _open_current(manifest: Manifest, clock: Clock, branch: BranchName) -> OpenManifest:
-    opened = manifest.open(branch)
-    if opened.stamp == CURRENT:
-        return opened
-    migrate(manifest, clock, branch)
-    return manifest.open(branch)
-
-
 def _recent(opened: OpenManifest, publication: Publication) -> Commit | None:
     """The commit, if it is among the recent ones, which are already in memory."""
     recent = opened.contents.recent
@@ -272,7 +297,7 @@ def _recent(opened: OpenManifest, publication: Publication) -> Commit | None:
 def _find_landed(
     manifest: Manifest, opened: OpenManifest, publication: Publication
 ) -> Commit | None:
-    return manifest.lookup(opened, publication.branch, publication.commit_id)
+    return manifest.lookup(opened, publication.commit_id)
 
 
 def _look_again(manifest: Manifest, publication: Publication) -> Commit | None:
@@ -331,7 +356,12 @@ def _commit(
 
 
 def _stage(
-    manifest: Manifest, opened: OpenManifest, publication: Publication, commit: Commit
+    manifest: Manifest,
+    opened: OpenManifest,
+    publication: Publication,
+    commit: Commit,
+    *,
+    importing: bool = False,
 ) -> tuple[staging.StagedWrite, rows.Contents]:
     before = opened.contents
     pages = opened.table.fragments()[1:]
@@ -347,14 +377,20 @@ def _stage(
         ended_ref=None,
         streams=tuple(_streams(before.streams, publication, commit)),
     )
-    return _stage_contents(opened, contents, publication.branch, pages), contents
+    staged = _stage_contents(opened, contents, publication.branch, pages, importing=importing)
+    return staged, contents
 
 
 def _stage_contents(
-    opened: OpenManifest, contents: rows.Contents, branch: BranchName, pages: Sequence[Fragment]
+    opened: OpenManifest,
+    contents: rows.Contents,
+    branch: BranchName,
+    pages: Sequence[Fragment],
+    *,
+    importing: bool = False,
 ) -> staging.StagedWrite:
     state = rows.encode_contents(contents, branch)
-    schema = manifest_schema(CURRENT)
+    schema = manifest_schema(CURRENT, importing=importing)
     return staging.stage_overwrite(opened.table, state, schema=schema, carrying=pages)
 
 

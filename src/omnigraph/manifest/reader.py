@@ -21,9 +21,10 @@ from omnigraph.errors import (
 )
 from omnigraph.limits import KNOWN_COMMITS_MAX, KNOWN_PAGE_ROWS_MAX, MANIFEST_STATES_MAX
 from omnigraph.manifest import format as manifest_format
-from omnigraph.manifest import legacy, rows
+from omnigraph.manifest import rows
 from omnigraph.manifest.branches import Branch, Branches
-from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT
+from omnigraph.manifest.copies import require_complete
+from omnigraph.manifest.layout import IMPORTING, MANIFEST, SCHEMA_TEXT
 from omnigraph.manifest.let_go import LetGoCommits, let_go_version_error
 from omnigraph.manifest.lineage import Ancestry, History
 from omnigraph.manifest.snapshot import Snapshot, by_key
@@ -45,7 +46,6 @@ class OpenManifest:
     """One manifest version, with the contents of its first fragment."""
 
     table: Table
-    stamp: int
     contents: rows.Contents
 
     @property
@@ -57,7 +57,7 @@ class OpenManifest:
 
 
 class Manifest:
-    """The read side of the manifest. Nothing here writes, whatever the format of the graph."""
+    """The read side of the manifest. Nothing here writes."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -69,6 +69,7 @@ class Manifest:
         self._left: dict[BranchName, OpenManifest] = {}
         self._known_pages: dict[str, pa.Table] = {}
         self._known_commits: dict[str, tuple[Commit, ...]] = {}
+        self._is_complete = False
         self._lock = threading.Lock()
 
     def branches(self) -> tuple[BranchName, ...]:
@@ -91,12 +92,10 @@ class Manifest:
             return shown[1]
         opened = self._open_found(table, branch, None)
         snapshot = self.snapshot(opened, branch)
-        # Older formats keep their history elsewhere, where it may grow.
-        if opened.stamp == manifest_format.CURRENT:
-            with self._lock:
-                while len(self._shown) >= MANIFEST_STATES_MAX:
-                    del self._shown[next(iter(self._shown))]
-                self._shown[branch] = table, snapshot
+        with self._lock:
+            while len(self._shown) >= MANIFEST_STATES_MAX:
+                del self._shown[next(iter(self._shown))]
+            self._shown[branch] = table, snapshot
         return snapshot
 
     def at_version(self, branch: BranchName, version: int) -> Snapshot:
@@ -145,7 +144,7 @@ class Manifest:
                 self.let_go.require(commit)
                 raise
             # In earlier releases, branches of one name could have the same version numbers.
-            if opened.contents.head in (commit.commit_id, None):
+            if opened.contents.head == commit.commit_id:
                 return opened
         self.let_go.require(commit)
         message = (
@@ -178,7 +177,7 @@ class Manifest:
             if branch == excluding:
                 continue
             try:
-                commit = self.lookup(self.open(branch), branch, commit_id)
+                commit = self.lookup(self.open(branch), commit_id)
             except BranchNotFoundError:
                 # It was deleted during the search; commits that were merged are elsewhere, too.
                 continue
@@ -190,7 +189,7 @@ class Manifest:
         for retired in self.names.retired_refs() if among_retired else ():
             with suppress(NotFoundError):
                 opened = self._open_table(self._table_at(retired.ref, None))
-                if commit := self.lookup(opened, retired.name, commit_id):
+                if commit := self.lookup(opened, commit_id):
                     return commit
         # A tag keeps the history of its commit when the branch is deleted.
         tagged = self.tags.survey()
@@ -227,26 +226,21 @@ class Manifest:
             NotFoundError: the manifest version of the tag's commit is gone.
         """
         opened = self._open_table(self._table_at(tag.ref, tag.manifest_version))
-        return self.lookup(opened, tag.branch, commit_id)
+        return self.lookup(opened, commit_id)
 
     def _search_order(self, near: BranchName) -> Iterator[BranchName]:
         self._require_graph()
         yield near
         yield from (branch for branch in self.branches() if branch != near)
 
-    def lookup(
-        self, opened: OpenManifest, branch: BranchName, commit_id: CommitId
-    ) -> Commit | None:
+    def lookup(self, opened: OpenManifest, commit_id: CommitId) -> Commit | None:
         """The commit, if it is in this manifest version's lineage."""
-        return self.lookup_all(opened, branch, [commit_id]).get(commit_id)
+        return self.lookup_all(opened, [commit_id]).get(commit_id)
 
     def lookup_all(
-        self, opened: OpenManifest, branch: BranchName, commit_ids: Collection[CommitId]
+        self, opened: OpenManifest, commit_ids: Collection[CommitId]
     ) -> dict[CommitId, Commit]:
         """Those of the given commits that are in this manifest version's lineage."""
-        if opened.stamp < manifest_format.CURRENT:
-            commits = legacy.commits(self.store, branch)
-            return _by_id(commit for commit in commits if commit.commit_id in commit_ids)
         recent = opened.contents.recent
         known = _by_id(commit for commit in recent if commit.commit_id in commit_ids)
         pages = range(1, len(opened.table.fragments()))
@@ -259,13 +253,11 @@ class Manifest:
 
     def history(self, snapshot: Snapshot) -> History:
         """The commits up to a snapshot, for walks by `manifest.lineage`."""
-        if snapshot.is_legacy:
-            return History(self._legacy_commits(snapshot.branch), iter(()))
         opened = self._open_table(self._table_at(snapshot.ref, snapshot.manifest_version))
         return self.history_of(opened)
 
     def history_of(self, opened: OpenManifest) -> History:
-        """The commits in the lineage of a manifest version of the newest format."""
+        """The commits in the lineage of a manifest version."""
         return History(opened.contents.recent, self._pages(opened.table))
 
     def contents_at(self, ref: str | None, version: int) -> rows.Contents:
@@ -276,21 +268,15 @@ class Manifest:
             StorageError: the version exists and cannot be read.
         """
         table = self._table_at(ref, version)
-        if manifest_format.stamp_of(table) == manifest_format.CURRENT:
-            return rows.decode(table.read(fragments=[0]), uri=str(table.address))
-        return self._open_table(table).contents
+        self._require_readable(table)
+        return rows.decode(table.read(fragments=[0]), uri=str(table.address))
 
-    def every_commit(
-        self, opened: OpenManifest, branch: BranchName, known_pages: set[str]
-    ) -> Iterator[Commit]:
+    def every_commit(self, opened: OpenManifest, known_pages: set[str]) -> Iterator[Commit]:
         """The commits in the lineage of a manifest version, possibly repeated.
 
         Args:
             known_pages: The names of pages that need not be read; those that are read are added.
         """
-        if opened.stamp < manifest_format.CURRENT:
-            yield from legacy.commits(self.store, branch)
-            return
         yield from opened.contents.recent
         for position, fragment in enumerate(opened.table.fragments()):
             page = str(fragment.files[0].path)
@@ -358,6 +344,7 @@ class Manifest:
         try:
             return self._open_table(table)
         except StorageError:
+            require_complete(self.store)
             # A deletion removes the branch's name before its files: if the name is gone, say that.
             ref = self.names.ref_of(branch)
             if version is not None and (gone := self.let_go.find(ref, version)):
@@ -373,15 +360,27 @@ class Manifest:
         return self._open_table(self._table_at(ref, None))
 
     def _open_table(self, table: Table) -> OpenManifest:
-        stamp = manifest_format.stamp_of(table)
-        if stamp == manifest_format.CURRENT:
-            contents = self._state(table)
-            for pin in contents.pins:
-                if pin.forks:
-                    self.store.tables.forks.learn(pin.location, pin.forks)
-            return OpenManifest(table, stamp, contents)
-        # In formats without lineage, fragments have no order: every row is state.
-        return OpenManifest(table, stamp, rows.decode(table.read(), uri=str(table.address)))
+        self._require_readable(table)
+        return self.open_unchecked(table)
+
+    def open_unchecked(self, table: Table) -> OpenManifest:
+        """A version of the manifest, also of a graph that is being imported."""
+        contents = self._state(table)
+        for pin in contents.pins:
+            if pin.forks:
+                self.store.tables.forks.learn(pin.location, pin.forks)
+        return OpenManifest(table, contents)
+
+    def _require_readable(self, table: Table) -> None:
+        """Refuse a version of another format, and of a graph whose import has not ended."""
+        manifest_format.stamp_of(table)
+        if self._is_complete or not is_importing(table):
+            return
+        if is_importing(self._table_at(None, None)):
+            message = f"{self.store.root.uri} does not hold a graph yet: its import was interrupted"
+            hint = "run the same 'omnigraph import' again, which continues it"
+            raise GraphNotFoundError(message, hint=hint)
+        self._is_complete = True
 
     def _state(self, table: Table) -> rows.Contents:
         """The first fragment, read once: names of data files are unique."""
@@ -400,7 +399,7 @@ class Manifest:
             self._left.pop(branch, None)
             while len(self._left) >= MANIFEST_STATES_MAX:
                 del self._left[next(iter(self._left))]
-            self._left[branch] = OpenManifest(table, manifest_format.CURRENT, contents)
+            self._left[branch] = OpenManifest(table, contents)
 
     def left(self, branch: BranchName) -> Snapshot | None:
         """The branch as this process published it last; others may have moved it since."""
@@ -416,21 +415,12 @@ class Manifest:
 
     def snapshot(self, opened: OpenManifest, branch: BranchName) -> Snapshot:
         """The snapshot that an open manifest version shows."""
-        if opened.stamp < manifest_format.CURRENT:
-            head = legacy.head(self._legacy_commits(branch), version=opened.table.version)
-            return _snapshot(opened, branch, head)
         head_id = opened.contents.head
         for commit in reversed(opened.contents.recent):
             if commit.commit_id == head_id:
                 return _snapshot(opened, branch, commit)
         message = f"the manifest {opened.table.address} does not hold its head commit {head_id}"
         raise rows.corruption_error(message)
-
-    def _legacy_commits(self, branch: BranchName) -> Sequence[Commit]:
-        newest = self.open(branch)
-        if newest.stamp < manifest_format.CURRENT:
-            return legacy.commits(self.store, branch)
-        return tuple(self.history_of(newest).every())
 
     def _table(self, branch: BranchName, version: int | None, found: Branch | None) -> Table:
         ref = self._ref_of(branch) if found is None else found.ref
@@ -452,13 +442,14 @@ class Manifest:
             return self.names.ref_of(branch)
         except BranchNotFoundError:
             self._require_graph()
+            require_complete(self.store)
             raise
 
     def _missing_ref_error(self, branch: BranchName, ref: str | None) -> OmnigraphError:
         """The error for a branch whose ref is missing: it was deleted, or the graph is broken."""
         # Raises BranchNotFoundError if the branch was deleted meanwhile.
         self.names.ref_of(branch)
-        message = f"branch {branch} is carried by the ref {ref} of the manifest, which is not there"
+        message = f"branch {branch} names the ref {ref} of the manifest, which does not exist"
         return rows.corruption_error(message)
 
     def _table_at(self, ref: str | None, version: int | None) -> Table:
@@ -485,6 +476,7 @@ class Manifest:
         except NotFoundError as cause:
             if cause.code is ErrorCode.BUCKET_NOT_FOUND:
                 raise
+            require_complete(self.store)
             if had_manifest(self.store):
                 raise lost_manifest_error(self.store) from cause
             message = f"there is no graph at {self.store.root.uri}"
@@ -494,6 +486,11 @@ class Manifest:
             raise GraphNotFoundError(message, hint=hint) from cause
 
 
+def is_importing(table: Table) -> bool:
+    """Whether an import wrote this version of the manifest."""
+    return IMPORTING.encode() in (table.schema.metadata or {})
+
+
 def had_manifest(store: Store) -> bool:
     """Whether there ever was a manifest: the schema's text is written after its first version."""
     return store.objects.exists(SCHEMA_TEXT)
@@ -501,7 +498,7 @@ def had_manifest(store: Store) -> bool:
 
 def lost_manifest_error(store: Store) -> StorageError:
     """The error for a graph without its manifest."""
-    message = f"{store.root.uri} has tables of a graph, and its {MANIFEST} is gone"
+    message = f"{store.root.uri} has tables of a graph, but {MANIFEST} is missing"
     hint = f"restore {MANIFEST} from a backup, and leave the rest as it is"
     return StorageError(message, hint=hint, code=ErrorCode.CORRUPTED)
 
@@ -516,7 +513,6 @@ def _snapshot(opened: OpenManifest, branch: BranchName, head: Commit) -> Snapsho
         by_key(contents.pins),
         contents.tombstones,
         table.address.ref,
-        is_legacy=opened.stamp < manifest_format.CURRENT,
         # The others are streams of the branch that this one was created from.
         streams={
             record.batch.stream: record

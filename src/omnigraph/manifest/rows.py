@@ -39,7 +39,7 @@ class Contents:
     """The decoded contents of a set of manifest rows.
 
     Attributes:
-        head: The newest commit; None only in formats that kept lineage elsewhere.
+        head: The newest commit.
         recent: The newest commits, oldest first, the head among them.
         ended_ref: The ref whose branch ended with these contents. A branch that was created from
             them is carried by another ref, and has not ended.
@@ -74,7 +74,7 @@ def encode_commits(commits: Iterable[Commit]) -> pa.Table:
 
 
 def join_pages(*pages: pa.Table) -> pa.Table:
-    """Join several pages of rows into one, whatever stamp each was written under."""
+    """Join several pages of rows into one."""
     schema = manifest_schema(CURRENT)
     return pa.concat_tables([page.cast(schema) for page in pages]).combine_chunks()
 
@@ -104,13 +104,12 @@ def decode(rows: pa.Table, *, uri: str) -> Contents:
                 case ObjectType.STREAM:
                     streams.append(_stream(row))
         except (ValueError, KeyError, TypeError, AttributeError, InvalidInputError) as cause:
-            message = f"the manifest of {uri} has a row that makes no sense: {row}"
+            message = f"the manifest of {uri} has an invalid row: {row}"
             raise corruption_error(message) from cause
     if len(heads) > 1:
         message = f"the manifest of {uri} has {len(heads)} heads, and must have one"
         raise corruption_error(message)
-    # Formats without a head may lack counts, which a migration fills in.
-    if heads and uncounted:
+    if uncounted:
         message = f"the manifest of {uri} does not count the rows of a table: {uncounted[0]}"
         raise corruption_error(message)
     head, ended_ref = (heads[0], ended[0]) if heads else (None, None)

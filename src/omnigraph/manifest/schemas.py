@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from omnigraph.errors import InvalidInputError, StorageError
+from omnigraph.errors import InvalidInputError
 from omnigraph.limits import CATALOGS_MAX, STAGED_SECONDS_MAX
-from omnigraph.manifest.layout import SCHEMA_TEXT, SCHEMAS
+from omnigraph.manifest.layout import SCHEMAS
 from omnigraph.manifest.rows import corruption_error
 from omnigraph.schema import codec
 from omnigraph.schema.accepted import AcceptedSchema
@@ -45,30 +44,13 @@ def load(objects: Objects, digest: str) -> AcceptedSchema:
     """The schema with this identity.
 
     Raises:
-        StorageError: the object is missing, or holds another schema.
-    """
-    stored = load_stored(objects, digest)
-    if stored is not None:
-        return stored
-    # Graphs of old formats that were never opened for writing have only the text.
-    with suppress(StorageError):
-        schema = read_text(objects)
-        if schema.digest == digest:
-            return schema
-    message = f"the schema {schema_path(digest)} is missing"
-    raise corruption_error(message)
-
-
-def load_stored(objects: Objects, digest: str) -> AcceptedSchema | None:
-    """The schema with this identity, if it was stored by `keep`.
-
-    Raises:
-        StorageError: the object cannot be read, or holds another schema.
+        StorageError: the object is missing, cannot be read, or holds another schema.
     """
     path = schema_path(digest)
     stored = objects.read(path)
     if stored is None:
-        return None
+        message = f"the schema {path} is missing"
+        raise corruption_error(message)
     try:
         record = json.loads(stored.data)
         schema = AcceptedSchema(codec.decode(record["catalog"]), record["text"])
@@ -90,27 +72,6 @@ class Catalogs:
 
     def _load(self, digest: str) -> Catalog:
         return load(self._objects, digest).catalog
-
-
-def read_text(objects: Objects) -> AcceptedSchema:
-    """The schema in the root's text file: all that old formats recorded.
-
-    Raises:
-        StorageError: the file is missing, or is not a schema.
-    """
-    stored = objects.read(SCHEMA_TEXT)
-    if stored is None:
-        message = f"the schema file {SCHEMA_TEXT} is missing"
-        raise corruption_error(message)
-    try:
-        text = stored.data.decode()
-        # Imported here: only graphs of an old format have their schema only as a text.
-        from omnigraph.schema.parser import parse_schema
-
-        return AcceptedSchema(parse_schema(text, SCHEMA_TEXT), text)
-    except (ValueError, InvalidInputError) as cause:
-        message = f"the schema file {SCHEMA_TEXT} cannot be read: {cause}"
-        raise corruption_error(message) from cause
 
 
 def is_schema_path(path: str) -> bool:

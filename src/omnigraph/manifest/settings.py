@@ -108,7 +108,7 @@ class StoredSettings:
 
         Raises:
             InvalidParameterError: the setting does not accept the value. Nothing changed.
-            ConflictError: others kept changing settings. Nothing changed.
+            ConflictError: other processes kept changing settings. Nothing changed.
         """
         accepted = require_setting(key, value)
         self._change(lambda values: {**values, str(key): accepted})
@@ -117,7 +117,7 @@ class StoredSettings:
         """Remove the stored value of a setting, so that its default holds.
 
         Raises:
-            ConflictError: others kept changing settings. Nothing changed.
+            ConflictError: other processes kept changing settings. Nothing changed.
         """
         self._change(lambda values: {name: values[name] for name in values if name != key})
 
@@ -130,7 +130,7 @@ class StoredSettings:
                     self._known = None
                 return
             back_off(self._clock, attempt, seconds_max=SETTINGS_BACKOFF_SECONDS_MAX)
-        message = f"others kept changing the settings, {SETTINGS}"
+        message = f"other processes kept changing the settings, {SETTINGS}"
         raise ConflictError(message, hint="try again", code=ErrorCode.OBJECT_CHANGED)
 
     def _replace(self, record: _Record, values: _Values) -> bool:

@@ -9,12 +9,15 @@ from typing import Any
 
 from omnigraph.choices import TableKind
 from omnigraph.errors import TypeNotFoundError
+from omnigraph.model.brief import brief
 from omnigraph.model.commits import Commit
 from omnigraph.model.names import BranchName
 from omnigraph.model.streams import StreamRecord
 from omnigraph.model.tables import TableKey, TablePin, Tombstone
+from omnigraph.wording import format_instant
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The graph at one commit: which version of each table, under which schema.
@@ -24,8 +27,8 @@ class Snapshot:
         manifest_version: The version of that branch's manifest.
         head: The commit it shows.
         ref: The ref of the manifest that carries the branch; no other branch of its name has it.
-        is_legacy: Whether the manifest has an older format, which kept its history elsewhere.
         streams: By its name, the newest batch of each stream that writes to the branch.
+        hidden: The types that the actor may not read: their tables are left out.
     """
 
     branch: BranchName
@@ -34,8 +37,8 @@ class Snapshot:
     pins: Mapping[TableKey, TablePin]
     tombstones: tuple[Tombstone, ...] = ()
     ref: str | None = None
-    is_legacy: bool = False
     streams: Mapping[str, StreamRecord] = field(default_factory=dict)
+    hidden: tuple[str, ...] = ()
 
     @property
     def schema_digest(self) -> str:
@@ -65,7 +68,7 @@ class Snapshot:
 
     def to_json(self) -> dict[str, Any]:
         """The snapshot as plain values that JSON can represent."""
-        head = {**asdict(self.head), "created_at": self.head.created_at.isoformat()}
+        head = {**asdict(self.head), "created_at": format_instant(self.head.created_at)}
         return {
             "branch": self.branch,
             "manifest_version": self.manifest_version,
@@ -82,6 +85,7 @@ class Snapshot:
                 }
                 for key, pin in self.pins.items()
             ],
+            **({"hidden": list(self.hidden)} if self.hidden else {}),
         }
 
     def owns(self, pin: TablePin) -> bool:

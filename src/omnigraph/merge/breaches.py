@@ -10,12 +10,13 @@ from omnigraph.engine.protocol import Data
 from omnigraph.evolution.checks import RuleChecks
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import Violation
+from omnigraph.merge.cascades import Cascades
 from omnigraph.merge.conflicts import Conflict, ConflictKind, broken
 from omnigraph.merge.decisions import Merged
 from omnigraph.merge.lost_values import lost_values, partial_conversions
 from omnigraph.merge.resolutions import Resolutions
 from omnigraph.merge.rows import MergeRows, RowMerger
-from omnigraph.merge.rules import Kept, MergeSource, Rules
+from omnigraph.merge.rules import Kept, Rules
 from omnigraph.merge.targets import MergeTarget
 from omnigraph.merge.versions import TableVersions
 from omnigraph.model.ids import CommitId
@@ -51,6 +52,7 @@ class MergeChecks:
     resolutions: Resolutions
     rule_set: RuleSet
     rows: MergeRows
+    cascades: Cascades
 
     def run(self, tables: dict[TableKey, Merged]) -> Kept:
         """The merge, changed where that was decided so that it breaks no rule; else the conflicts.
@@ -60,10 +62,9 @@ class MergeChecks:
             StorageError: a table could not be read.
         """
         target = self.target
-        source = MergeSource(self.versions.theirs, self.versions.schema)
         view = self.view if target is None else target.merged_view
         lost = list(self._lost_values(tables))
-        rules = Rules(self.rule_set, source, view, self.merger, self.resolutions, self.rows)
+        rules = Rules(self.rule_set, view, self.merger, self.resolutions, self.rows, self.cascades)
         kept = rules.keep(tables)
         conflicts, count = [*lost, *kept.conflicts], len(lost) + kept.conflict_count
         if target is not None:

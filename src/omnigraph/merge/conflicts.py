@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, Self
 
 from omnigraph.errors import ConflictError, ErrorCode
 from omnigraph.integrity.violations import Rule, Violation
+from omnigraph.model.brief import brief
+from omnigraph.wording import describe_hidden
 
 _NAMED_MAX: Final = 5
 
@@ -40,6 +42,7 @@ _OF_BOTH_SIDES: Final = frozenset(
 """Kinds that cannot be decided for theirs, since that would not say what happens to ours."""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """What both sides changed in a row or in the schema, or a rule the merged graph would break.
@@ -51,6 +54,10 @@ class Conflict:
             a whole row, its columns; for schemas, a text in their language. None where there is
             no row, nothing is declared, or nothing is known.
         facet: For a conflict of schemas, what of the type or property is in conflict.
+        edges: For a node that one side deleted, how many edges it deleted along with it. A decision
+            about the node decides about them too.
+        edge_counts: The same by type of edge.
+        reasons: The rules that the row breaks besides, one sentence each.
     """
 
     kind: ConflictKind
@@ -62,6 +69,13 @@ class Conflict:
     theirs: object = None
     message: str = ""
     facet: str | None = None
+    edges: int = 0
+    edge_counts: Mapping[str, int] = field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+
+    def with_edges(self, counts: Mapping[str, int]) -> Conflict:
+        """The conflict with the edges, by type, that were deleted along with its node."""
+        return replace(self, edges=sum(counts.values()), edge_counts=counts)
 
     def to_json(self) -> dict[str, Any]:
         """The conflict as plain values that JSON can represent."""
@@ -75,8 +89,10 @@ class Conflict:
             "base": plain_value(self.base),
             "ours": plain_value(self.ours),
             "theirs": plain_value(self.theirs),
-            "message": str(self),
+            "message": f"{self.kind}: {self.describe()}",
             **({} if self.facet is None else {"facet": self.facet}),
+            **({"edges": self.edges, "edge_counts": dict(self.edge_counts)} if self.edges else {}),
+            **({"reasons": list(self.reasons)} if self.reasons else {}),
         }
 
     @classmethod
@@ -93,16 +109,46 @@ class Conflict:
             fields["theirs"],
             fields["message"].removeprefix(f"{kind}: "),
             fields.get("facet"),
+            fields.get("edges", 0),
+            fields.get("edge_counts", {}),
+            tuple(fields.get("reasons", ())),
         )
 
     def __str__(self) -> str:
+        return "; ".join((f"{self.kind}: {self.describe()}", *self.reasons))
+
+    def describe(self) -> str:
+        """What is in conflict, without the kind and further reasons."""
         if self.message:
-            return f"{self.kind}: {self.message}"
+            return self.message
         where = f"{self.type_name} {self.id!r}" + (f" {self.property}" if self.property else "")
         if self.kind is ConflictKind.DELETE_VS_UPDATE:
             gone, kept = ("ours", "theirs") if self.ours is None else ("theirs", "ours")
-            return f"{self.kind}: {where} was deleted by {gone} and changed by {kept}"
-        return f"{self.kind}: {where} is {self.ours!r} in ours and {self.theirs!r} in theirs"
+            along = f", along with {self.describe_edges()}," if self.edges else ""
+            return f"{where} was deleted by {gone}{along} and changed by {kept}"
+        return f"{where} is {self.ours!r} in ours and {self.theirs!r} in theirs"
+
+    def describe_edges(self) -> str:
+        """The number of edges that were deleted along with a node, for people."""
+        return f"{self.edges:,} edge{'s' * (self.edges != 1)}"
+
+
+def one_per_row(conflicts: Iterable[Conflict], violations: Iterable[Conflict]) -> list[Conflict]:
+    """The conflicts, with each broken rule as a reason of the conflict that its row has already.
+
+    Properties of one row that both sides changed stay apart, because each is decided by itself.
+    """
+    listed = list(conflicts)
+    first = {(each.type_name, each.id): place for place, each in reversed([*enumerate(listed)])}
+    for violation in violations:
+        row = (violation.type_name, violation.id)
+        if violation.id is None or row not in first:
+            first[row] = len(listed)
+            listed.append(violation)
+        else:
+            known = listed[first[row]]
+            listed[first[row]] = replace(known, reasons=(*known.reasons, str(violation)))
+    return listed
 
 
 def broken(violation: Violation) -> Conflict:
@@ -142,22 +188,35 @@ class MergeConflictError(ConflictError):
 
 
 def refused(
-    source: str, target: str, conflicts: Sequence[Conflict], count: int
+    source: str,
+    target: str,
+    conflicts: Sequence[Conflict],
+    count: int,
+    *,
+    hidden: Sequence[str] = (),
 ) -> MergeConflictError:
     """The error for a merge with conflicts that have no decision.
 
     Args:
         count: How many there are; `conflicts` may have only some of them.
+        hidden: The types whose conflicts are left out, because the actor may not read them.
     """
     named = [str(each) for each in conflicts[:_NAMED_MAX]]
     if more := count - len(named):
         named.append(f"and {more:,} more")
     plural = "s" * (count != 1)
-    message = f"merging {source} into {target} has {count:,} conflict{plural}: " + "; ".join(named)
+    if hidden:
+        named.append(describe_hidden(hidden))
+    shown = "visible " if hidden else ""
+    message = f"merging {source} into {target} has {count:,} {shown}conflict{plural}: "
+    message += "; ".join(named)
     hint = "decide with --resolve ours|theirs or a file of resolutions, or change a branch"
     if any(each.kind in _OF_BOTH_SIDES for each in conflicts):
         hint += "; where rows of both sides break a rule together, take ours or give a value"
     if any(each.kind is ConflictKind.SCHEMA for each in conflicts):
         hint += "; schemas are decided first, and rows are compared after that"
     found = tuple(conflicts)
-    return MergeConflictError(message, hint=hint, conflicts=found, conflict_count=count)
+    error = MergeConflictError(message, hint=hint, conflicts=found, conflict_count=count)
+    if hidden:
+        error.details["hidden"] = list(hidden)
+    return error

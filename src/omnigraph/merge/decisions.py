@@ -43,6 +43,25 @@ class _Side(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Survivors:
+    """The ids of rows that one side deleted and the other changed, and that the merge keeps.
+
+    Attributes:
+        restored: Ours deleted them, and they were decided for theirs.
+        retained: Theirs deleted them, and they were decided for ours or not decided yet.
+    """
+
+    restored: pa.Array = field(default_factory=lambda: pa.array([], pa.utf8()))
+    retained: pa.Array = field(default_factory=lambda: pa.array([], pa.utf8()))
+
+    def __add__(self, other: Survivors) -> Survivors:
+        return Survivors(
+            pa.concat_arrays([self.restored, other.restored]),
+            pa.concat_arrays([self.retained, other.retained]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Merged:
     """What a merge does to one table.
 
@@ -51,6 +70,7 @@ class Merged:
         replaced: Updated rows, whole, which replace those of the target.
         deleted: The ids of deleted rows.
         conflicts: The conflicts without a decision.
+        survivors: The rows that it keeps although one side deleted them.
         wide: Finds the vectors and blobs of rows that only refer to them: all do, or none.
     """
 
@@ -59,6 +79,7 @@ class Merged:
     replaced: pa.Table
     deleted: pa.Array
     conflicts: tuple[Conflict, ...] = ()
+    survivors: Survivors = field(default_factory=Survivors)
     wide: WideValues = field(default_factory=WideValues, compare=False)
 
     @classmethod
@@ -176,6 +197,7 @@ class ThreeWay:
             pa.concat_tables([part.replaced for part in parts]),
             pa.concat_arrays([part.deleted for part in parts]),
             tuple(each for part in parts for each in part.conflicts),
+            sum((part.survivors for part in parts), Survivors()),
             theirs.wide,
         )
 
@@ -224,7 +246,8 @@ class ThreeWay:
         added, undecided = self._whole_rows(come, ids_of(come.theirs))
         deleted, more = self._whole_rows(stay, ids_of(stay.ours))
         back = select_ids(come.theirs, added)
-        return Merged(come.type, back, back.slice(0, 0), deleted, (*undecided, *more))
+        survivors = Survivors(added, ids_of(exclude_ids(stay.ours, deleted)))
+        return Merged(come.type, back, back.slice(0, 0), deleted, (*undecided, *more), survivors)
 
     def _whole_rows(self, rows: _Rows, ids: pa.Array) -> tuple[pa.Array, list[Conflict]]:
         """The ids of rows that were decided for theirs, and the conflicts without a decision."""

@@ -12,12 +12,14 @@ from omnigraph.engine.choose import Choice
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.manifest.merge_bases import Base
 from omnigraph.merge.breaches import MergeChecks
-from omnigraph.merge.conflicts import Conflict, refused
+from omnigraph.merge.cascades import Cascades
+from omnigraph.merge.conflicts import Conflict, one_per_row, refused
 from omnigraph.merge.drops import DroppedUnits
 from omnigraph.merge.outcomes import Outcome
 from omnigraph.merge.resolutions import Resolutions
 from omnigraph.merge.rows import RowMerger
 from omnigraph.merge.schemas import MergedSchema, SchemaSides, side_of
+from omnigraph.merge.source import MergeSource
 from omnigraph.merge.targets import MergeTarget
 from omnigraph.merge.versions import TableVersions
 from omnigraph.merge.works import FindSchema, MergeWork
@@ -131,7 +133,7 @@ class Merge:
         outcome = Outcome.FAST_FORWARD if is_behind else Outcome.MERGED
         schema = self._schema(view, is_behind=is_behind)
         if not isinstance(schema, MergedSchema):
-            return MergeReport(outcome, self.choice, {}, schema, len(schema)), None
+            return MergeReport(Outcome.CONFLICTED, self.choice, {}, schema, len(schema)), None
         ours, theirs = view.snapshot.head.commit_id, self.source.snapshot.head.commit_id
         target = None
         if not (schema.is_that_of(ours) and schema.is_that_of(theirs)):
@@ -152,18 +154,23 @@ class Merge:
         rule_set = self.schemas.rules(schema.catalog)
         # What is undecided stands as ours has it, so that all other conflicts show at once.
         if not is_behind:
+            source = MergeSource(self.source, schema)
+            cascades = Cascades(versions, source, self.resolutions, rows)
             checks = MergeChecks(
-                versions, target, view, self.merger, self.resolutions, rule_set, rows
+                versions, target, view, self.merger, self.resolutions, rule_set, rows, cascades
             )
             kept = checks.run(tables)
             tables = kept.tables
-            undecided, count = [*undecided, *kept.conflicts], count + kept.conflict_count
+            every = one_per_row(cascades.tell(undecided), kept.conflicts)
+            repeated = len(undecided) + len(kept.conflicts) - len(every)
+            undecided, count = every, count + kept.conflict_count - repeated
         conflicts = sorted(undecided, key=_by_place)[: rows.conflicts_max]
         changes = {
             merged.type.name: counts
             for merged in tables.values()
             if (counts := rows.counts(merged))
         }
+        outcome = Outcome.CONFLICTED if count else outcome
         steps = () if target is None else target.steps.steps
         report = MergeReport(outcome, self.choice, changes, tuple(conflicts), count, steps)
         return report, MergeWork(rows, tables, target, rule_set)

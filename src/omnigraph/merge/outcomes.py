@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from omnigraph.choices import EngineName
 from omnigraph.merge.conflicts import Conflict
+from omnigraph.model.brief import brief
 from omnigraph.model.counts import Counts
 from omnigraph.model.followups import FollowUpFailure
 from omnigraph.schema.steps import SchemaStep
@@ -20,13 +21,16 @@ class Outcome(StrEnum):
     ALREADY_UP_TO_DATE = "already up to date"
     FAST_FORWARD = "fast-forward"
     MERGED = "merged"
+    CONFLICTED = "conflicted"
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class MergeOutcome:
     """How a merge ended.
 
     Attributes:
+        outcome: `conflicted` only in a dry run: the merge would be refused.
         source_commit: The commit of the source that was merged.
         commit_id: The commit that it made; None if there was nothing to merge, or in a dry run.
         changes: By type, what it changed in the target.
@@ -37,6 +41,7 @@ class MergeOutcome:
         engine: The engine that merged, and `why` it was chosen.
         warnings: What failed after the merge, which has landed all the same, such as the deletion
             of the source.
+        hidden: The types that the actor may not read: their changes and conflicts are left out.
     """
 
     outcome: Outcome
@@ -52,6 +57,7 @@ class MergeOutcome:
     why: str = ""
     warnings: tuple[FollowUpFailure, ...] = ()
     steps: tuple[SchemaStep, ...] = ()
+    hidden: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The outcome as plain values that JSON can represent."""
@@ -69,6 +75,7 @@ class MergeOutcome:
             "merge_conflicts": [conflict.to_json() for conflict in self.conflicts],
             "deleted_source": self.deleted_source,
             "warnings": [asdict(warning) for warning in self.warnings],
+            **({"hidden": list(self.hidden)} if self.hidden else {}),
         }
 
     @classmethod
@@ -88,4 +95,5 @@ class MergeOutcome:
             fields["why"],
             tuple(map(FollowUpFailure.from_json, fields["warnings"])),
             tuple(map(SchemaStep.from_json, fields.get("schema", ()))),
+            tuple(fields.get("hidden", ())),
         )

@@ -42,7 +42,9 @@ class Given:
                 key, which identifies rows and cannot be decided.
         """
         if name in type_.key:
-            message = f"the resolutions give a value for {type_.name} {name}, which is of the key"
+            message = (
+                f"the resolutions give a value for {type_.name} {name}, which is part of the key"
+            )
             raise InvalidInputError(message, hint="take ours or theirs")
         if self.value is None:
             return None
@@ -86,6 +88,11 @@ class Resolutions:
     used: set[_Place] = field(default_factory=set)
     schema: Mapping[_SchemaPlace, Choice] = field(default_factory=dict)
     used_schema: set[_SchemaPlace] = field(default_factory=set)
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The types of the rows that decisions name."""
+        return frozenset(type_name for type_name, _, _ in self.named)
 
     def decide(self, conflict: Conflict) -> Decision | None:
         """The decision about a conflict, or None."""
@@ -189,7 +196,7 @@ def _decision_about_the_rest(entries: Iterable[Any]) -> Choice | None:
 
 def _repetition(place: str) -> InvalidInputError:
     message = f"the resolutions decide about {place} twice"
-    return InvalidInputError(message, hint="leave one of the two")
+    return InvalidInputError(message, hint="remove one of the two")
 
 
 def _is_about_schema(entry: object) -> bool:
@@ -215,7 +222,7 @@ def _schema_decisions(
             hint = f"there are {', '.join(Facet)}; the conflict names its own"
             raise InvalidInputError(message, hint=hint)
         if entry.get("take") not in list(Choice) or "value" in entry:
-            message = f"resolution {number}, about the schema of {type_name}, takes no side"
+            message = f"resolution {number}, about the schema of {type_name}, does not take a side"
             hint = "take ours or theirs; for something else, change the schema of a branch"
             raise InvalidInputError(message, hint=hint)
         yield (type_name, name, facet), Choice(entry["take"])

@@ -19,7 +19,7 @@ from omnigraph.evolution.backfill import ColumnFiller
 from omnigraph.integrity.deltas import POSITION, Delta, TableDelta, delta_schema
 from omnigraph.manifest.merge_bases import Base
 from omnigraph.merge.conflicts import Conflict
-from omnigraph.merge.decisions import Merged, ThreeWay, Unsettled, adopt
+from omnigraph.merge.decisions import Merged, Survivors, ThreeWay, Unsettled, adopt
 from omnigraph.merge.resolutions import Resolutions
 from omnigraph.merge.virtual import TableFolds
 from omnigraph.model.counts import Counts
@@ -121,6 +121,14 @@ class MergeRows(Protocol):
         """What the merge does to a table, in numbers."""
         ...
 
+    def survivors(self, merged: Merged) -> Survivors:
+        """The rows of a table that the merge keeps although one side deleted them.
+
+        Raises:
+            LimitExceededError: they are more than this process may hold.
+        """
+        ...
+
     def delta(self, tables: Mapping[TableKey, Merged]) -> Delta:
         """All that the merge changes, for the rules to look at."""
         ...
@@ -206,6 +214,10 @@ class LocalRows:
     def counts(self, merged: Merged) -> Counts:
         """What the merge does to a table, in numbers."""
         return merged.counts
+
+    def survivors(self, merged: Merged) -> Survivors:
+        """The rows of a table that the merge keeps although one side deleted them."""
+        return merged.survivors
 
     def delta(self, tables: Mapping[TableKey, Merged]) -> Delta:
         """All that the merge changes, for the rules to look at."""

@@ -11,8 +11,6 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.changes.graphs import Side
-from omnigraph.changes.lifts import ConstantColumn
 from omnigraph.changes.records import exclude_ids, ids_of, select_ids
 from omnigraph.changes.tables import rows_of
 from omnigraph.changes.wide import read_columns
@@ -23,11 +21,12 @@ from omnigraph.integrity.drafts import Question
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import Rule, Violation
+from omnigraph.merge.cascades import Cascades
 from omnigraph.merge.conflicts import Conflict, broken
-from omnigraph.merge.decisions import Merged, with_value
+from omnigraph.merge.decisions import Merged, Survivors, with_value
 from omnigraph.merge.resolutions import Choice, Decision, Given, Resolutions
 from omnigraph.merge.rows import MergeRows, TouchedRows
-from omnigraph.merge.schemas import MergedSchema
+from omnigraph.merge.source import MergeSource
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import EdgeType, NodeType, SchemaType
@@ -52,55 +51,25 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class MergeSource:
-    """The source of a merge: its rows become rows of the merged types."""
-
-    side: Side
-    schema: MergedSchema
-
-    def find(self, merged: Merged, ids: pa.Array) -> pa.Table:
-        """Rows of the source, to be brought together with those of a merge."""
-        type_, commit_id = merged.type, self.side.snapshot.head.commit_id
-        key, schema = self.schema.key_at(commit_id, type_.table_key), table_schema(type_)
-        if key is None:
-            return merged.added.slice(0, 0)
-        table, lift = self.side.data.table(key), self.schema.lift(commit_id, type_)
-        names = read_columns(schema) if merged.is_referring else schema.names
-        found = lookups.find(table, "id", ids, columns=lift.sources(names))
-        if not merged.is_referring:
-            return rows_of(type_, found.to_batches(), lift=lift).select(schema.names)
-        return merged.wide.refer(schema, table, lift.apply(found, names))
-
-    def complete(self, merged: Merged, row: pa.Table, own: pa.Table) -> pa.Table:
-        """A row of the source, with the target's values of properties that the source never had.
-
-        Args:
-            own: The row of the target.
-        """
-        lift = self.schema.lift(self.side.snapshot.head.commit_id, merged.type)
-        for column in lift.columns:
-            if isinstance(column, ConstantColumn) and own.num_rows:
-                place = row.schema.get_field_index(column.name)
-                row = row.set_column(place, row.schema.field(place), own[column.name])
-        return row
-
-
-@dataclass(frozen=True, slots=True)
 class Rules:
     """Keeps the rules of the target in a merge.
 
     Attributes:
-        source: What is merged, for rows that a decision takes from there.
         view: The target, with the columns of the merged schema.
         rows: The rows of the merge, which may be in other processes, too.
     """
 
     rule_set: RuleSet
-    source: MergeSource
     view: View
     engine: Engine
     resolutions: Resolutions
     rows: MergeRows
+    cascades: Cascades
+
+    @property
+    def source(self) -> MergeSource:
+        """What is merged, for rows that a decision takes from there."""
+        return self.cascades.source
 
     def keep(self, tables: dict[TableKey, Merged]) -> Kept:
         """The merge, changed where that was decided so that it breaks no rule; else the conflicts.
@@ -111,6 +80,7 @@ class Rules:
         Raises:
             LimitExceededError: decisions kept breaking other rules, or touch too many rows.
         """
+        tables = self.cascades.keep_all(tables)
         followed: set[tuple[object, ...]] = set()
         for _ in range(_ROUNDS_MAX):
             violations, count = self._violations(tables)
@@ -232,7 +202,9 @@ class Rules:
         if decision is not Choice.OURS:
             return None
         node = self._node(offence.type, offence.violation)
-        return offence.tables | {node.table_key: offence.at(node).leaving_out(offence.value)}
+        kept = {node.table_key: offence.at(node).leaving_out(offence.value)}
+        retained = {node.table_key: Survivors(retained=offence.value)}
+        return self.cascades.keep(offence.tables | kept, retained)
 
     def _endless(self, offence: _Offence, decision: Decision) -> dict[TableKey, Merged] | None:
         """An edge of the source leads to a node that the target deleted."""
@@ -249,8 +221,9 @@ class Rules:
         if not row.num_rows:
             # Its end is ours, and it has another in theirs.
             return self._as_theirs(offence)
-        added = pa.concat_tables([merged.added, row])
-        return offence.tables | {node.table_key: replace(merged, added=added)}
+        kept = {node.table_key: replace(merged, added=pa.concat_tables([merged.added, row]))}
+        restored = {node.table_key: Survivors(restored=offence.value)}
+        return self.cascades.keep(offence.tables | kept, restored)
 
     def _too_many(self, offence: _Offence, decision: Decision) -> dict[TableKey, Merged] | None:
         """A node has too many or too few edges: ours is to leave its edges as the target has."""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
-from omnigraph.changes.graphs import Filter, Side, measure_differences, moved_types, pair_pins
+from omnigraph.changes.graphs import (
+    Filter,
+    Side,
+    changed_types,
+    measure_differences,
+    moved_types,
+    pair_pins,
+)
 from omnigraph.choices import EngineName, TableKind
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, asked_engine, by_size
@@ -63,6 +70,14 @@ class Options:
     expect_source: CommitId | None = None
     approvals: int = 0
     expect_head: CommitId | None = None
+
+
+class AdmitMerge(Protocol):
+    """Refuses a merge by the types that it brings in and reads, before it reads a row."""
+
+    def __call__(self, *, changes: Collection[str], reads: Collection[str]) -> None:
+        """Raise if the actor may not."""
+        ...
 
 
 RowMergers: TypeAlias = Callable[[EngineName], RowMerger]
@@ -122,14 +137,26 @@ class Merges:
             expect_head=options.expect_head,
         )
         with ExitStack() as cleanup:
-            plan = partial(self._plan, theirs, options, cleanup)
+            admit = None
+            if self._transactions.admit is not None:
+                admit = partial(self._transactions.require_admitted, order)
+            plan = partial(self._plan, theirs, options, cleanup, admit)
             landed = self._transactions.run(order, plan)
         commit_id = None if landed.commit is None else str(landed.commit.commit_id)
         outcome = _outcome(landed.report, theirs, target)
         return replace(outcome, commit_id=commit_id, warnings=landed.warnings)
 
-    def preview(self, source: BranchName, target: BranchName, options: Options) -> MergeOutcome:
+    def preview(
+        self,
+        source: BranchName,
+        target: BranchName,
+        options: Options,
+        admit: AdmitMerge | None = None,
+    ) -> MergeOutcome:
         """What a merge would do, with every conflict; no head moves.
+
+        Args:
+            admit: Called before a row is read.
 
         Where schemas differ, rules are checked on detached versions, to which nothing refers.
         """
@@ -137,14 +164,14 @@ class Merges:
         view = view_of(self._manifest, self._catalogs, target)
         ours, expected = view.snapshot.head, options.expect_head
         if expected not in (None, ours.commit_id, ours.rows_from):
-            message = f"branch {target} is at {ours.commit_id}, and was expected at {expected}"
+            message = f"branch {target} is at {ours.commit_id}, expected {expected}"
             hint = "look at what was written to it since"
             raise StaleHeadError(message, hint=hint, expected=expected, actual=ours.commit_id)
         with (
             ExitStack() as cleanup,
             detect_removal(self._manifest.store, theirs, view.snapshot),
         ):
-            merge = self._merge(theirs, view, options, cleanup)
+            merge = self._merge(theirs, view, options, cleanup, admit)
             if merge is None:
                 return _outcome(_UP_TO_DATE, theirs, target)
             report, _ = merge.decide(view)
@@ -153,18 +180,32 @@ class Merges:
         return _outcome(report, theirs, target)
 
     def _plan(
-        self, theirs: Snapshot, options: Options, cleanup: ExitStack, view: View
+        self,
+        theirs: Snapshot,
+        options: Options,
+        cleanup: ExitStack,
+        admit: AdmitMerge | None,
+        view: View,
     ) -> Work[MergeReport]:
         # What was kept for an earlier plan is of no use for this one.
         cleanup.close()
         with detect_removal(self._manifest.store, theirs):
-            merge = self._merge(theirs, view, options, cleanup)
+            merge = self._merge(theirs, view, options, cleanup, admit)
             return Work(_UP_TO_DATE) if merge is None else merge.plan(view)
 
     def _merge(
-        self, theirs: Snapshot, view: View, options: Options, cleanup: ExitStack
+        self,
+        theirs: Snapshot,
+        view: View,
+        options: Options,
+        cleanup: ExitStack,
+        admit: AdmitMerge | None,
     ) -> Merge | None:
-        """The merge to be planned on this view; None if the target has all of the source."""
+        """The merge to be planned on this view; None if the target has all of the source.
+
+        Args:
+            admit: Called before a row is read; None if everything is allowed.
+        """
         ours = view.snapshot
         ancestry = self._manifest.ancestry(ours, theirs)
         divergence = self._divergence(ancestry, ours, theirs)
@@ -173,6 +214,10 @@ class Merges:
             return None
         base, points = self._base(divergence, ancestry)
         source = self._side(theirs)
+        if admit is not None:
+            changes = changed_types(self._catalogs.of, points[base.anchor], source)
+            # Whether a decision fits says something about the row that it names.
+            admit(changes=changes, reads=read_resolutions(options.resolve).types)
         choice = self._choose(source, base, points, view, options.engine)
         return Merge(
             source,
@@ -226,7 +271,7 @@ class Merges:
         theirs = self._manifest.current(source)
         if options.expect_source not in (None, theirs.head.commit_id):
             expected, actual = options.expect_source, theirs.head.commit_id
-            message = f"branch {source} is at {actual}, and was expected at {expected}"
+            message = f"branch {source} is at {actual}, expected {expected}"
             hint = "look at what was written to it since, and merge that"
             raise StaleHeadError(message, hint=hint, expected=expected, actual=actual)
         return theirs
@@ -238,6 +283,15 @@ class Merges:
             InvalidInputError: they share no history.
         """
         return self._diverge(theirs, ours).bases[0]
+
+    def changed_types(self, theirs: Snapshot, ours: Snapshot) -> frozenset[str]:
+        """The types whose rows a merge of theirs would bring in. Reads no rows.
+
+        Raises:
+            InvalidInputError: they share no history.
+        """
+        base = self._side(self._manifest.at(self.base_of(theirs, ours)))
+        return changed_types(self._catalogs.of, base, self._side(theirs))
 
     def commits_of(self, theirs: Snapshot, ours: Snapshot) -> tuple[Commit, ...]:
         """The commits that only their history has, those of branches that they merged included.

@@ -70,6 +70,18 @@ class TableVersions:
             return sides
         return replace(sides, is_target_base=not sides.dropped[sides.ours])
 
+    def our_table(self, key: TableKey) -> Table | None:
+        """The target's table of a merged type; None if the target has no such type."""
+        return self._table(self.ours, key)
+
+    def their_table(self, key: TableKey) -> Table | None:
+        """The source's table of a merged type; None if the source has no such type."""
+        return self._table(self.theirs, key)
+
+    def base_table(self, key: TableKey) -> Table | None:
+        """The table of a merged type in the base, or in the anchor of a virtual one."""
+        return self._table(self.points[self.base.anchor], key)
+
     def _has_moved(self, base: Base, key: TableKey, side: Side) -> bool:
         """Whether a side has another version of a table than the base, if that is a commit."""
         if base.commit is None:

@@ -76,6 +76,7 @@ class MergeWork:
             created=tuple(self._created(target)),
             changed=changed,
             dropped=frozenset(type_.table_key for type_ in dropped),
+            declared=target.steps.changed_types,
         )
 
     def _accepted(self, target: MergeTarget, find_schema: FindSchema) -> AcceptedSchema:

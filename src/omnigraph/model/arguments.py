@@ -83,7 +83,7 @@ def require_choice(value: object, choices: type[Choice], name: str) -> Choice:
     word = require_text(value, name)
     if word in set(choices):
         return choices(word)
-    message = f"there is no {name} {word[:_SHOWN_MAX]!r}"
+    message = f"{word[:_SHOWN_MAX]!r} is not a valid {name}"
     raise InvalidParameterError(message, hint=f"use one of {', '.join(choices)}", name=name)
 
 
@@ -105,5 +105,5 @@ def require_names(value: object, name: str) -> Mapping[str, object]:
 def misfit_error(value: object, name: str, what: str, *, hint: str = "") -> InvalidParameterError:
     """The error for a value of the wrong kind."""
     shown = " ".join(repr(value).split())[:_SHOWN_MAX]
-    message = f"{name} has to be {what}, and is {shown}"
+    message = f"{name} must be {what}, not {shown}"
     return InvalidParameterError(message, hint=hint, name=name)

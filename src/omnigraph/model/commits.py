@@ -15,6 +15,7 @@ from omnigraph.model.arguments import misfit_error, require_text
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.model.streams import StreamBatch
+from omnigraph.wording import format_instant
 
 RECOVERY_ACTOR: Final = "omnigraph:recovery"
 MAINTENANCE_ACTOR: Final = "omnigraph:maintenance"
@@ -37,12 +38,12 @@ class OperationKind(StrEnum):
     OPTIMIZE = "optimize"
     EMBED = "embed"
     RECOVERY = "recovery"
-    MIGRATION = "migration"
-    """Changes the manifest's format; makes no commit."""
+    IMPORT = "import"
+    """Ends an import of another graph, which is visible from then on; makes no commit."""
     END = "end"
     """Ends a branch, so that nothing more is published on its ref; makes no commit."""
     LEGACY = "legacy"
-    """A commit written before the format recorded what it did."""
+    """A commit of a Rust release, which did not record what it did."""
 
 
 MAINTENANCE_KINDS: Final = frozenset({OperationKind.INDEX, OperationKind.OPTIMIZE})
@@ -108,7 +109,7 @@ class Commit:
     def to_json(self) -> dict[str, Any]:
         """The public fields as plain values that JSON can represent."""
         fields = {name: value for name, value in asdict(self).items() if name not in _INTERNAL}
-        return {**fields, "created_at": self.created_at.isoformat()}
+        return {**fields, "created_at": format_instant(self.created_at)}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:

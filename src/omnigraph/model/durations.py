@@ -48,7 +48,7 @@ def require_duration(value: object, name: str) -> timedelta:
 def _parse(text: str, name: str) -> timedelta:
     form = _FORM.fullmatch(text.strip())
     if form is None:
-        message = f"{name} is {text!r}, which is no duration"
+        message = f"{name} is {text!r}, which is not a duration"
         raise InvalidParameterError(message, hint=_HINT, name=name)
     return int(form[1]) * _UNITS[form[2]]
 

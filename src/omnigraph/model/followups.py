@@ -81,7 +81,7 @@ def schema_text_failure(error: OmnigraphError) -> FollowUpFailure:
 
 def optimize_failure(branch: BranchName, error: OmnigraphError) -> FollowUpFailure:
     """Report that automatic maintenance failed."""
-    message = f"small files of branch {branch} were not joined: {error.message}"
+    message = f"small files of branch {branch} were not compacted: {error.message}"
     option = "" if branch.is_main else f" --branch {branch}"
     remedy = f"later writes try again; or run 'omnigraph optimize{option}'"
     return FollowUpFailure(FollowUp.OPTIMIZE, error.code, message, _hint(error, remedy))

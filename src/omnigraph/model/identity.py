@@ -6,11 +6,12 @@ import json
 import math
 import struct
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Final
 
 from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.model.types import EnumType, Scalar
+from omnigraph.wording import format_instant
 
 KeyType = Scalar | EnumType
 """The types that a member of a key may have."""
@@ -51,6 +52,7 @@ def format_member(type_: KeyType, value: KeyValue) -> str:
     instants too, in UTC with a `Z`, with microseconds only if they are not zero. A float has the
     fewest digits that parse to the same float of its width, and no `.0`; minus zero is `0`.
 
+    >>> from datetime import UTC
     >>> format_member(Scalar.DATETIME, datetime(2024, 1, 1, 12, tzinfo=UTC))
     '2024-01-01T12:00:00Z'
     >>> [format_member(Scalar.F64, value) for value in (0.1, -0.0, 3.0, 1e300)]
@@ -69,7 +71,7 @@ def format_member(type_: KeyType, value: KeyValue) -> str:
         case Scalar.STRING | EnumType(), str():
             return value
         case Scalar.DATETIME, datetime() if value.tzinfo is not None:
-            return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+            return format_instant(value)
         case Scalar.DATE, date() if not isinstance(value, datetime):
             return value.isoformat()
         case Scalar(), int() if type_.is_integer and not isinstance(value, bool):

@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Self
 
+from omnigraph.model.brief import brief
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
+from omnigraph.wording import format_instant
 
 
 class ProposalState(StrEnum):
@@ -112,6 +114,7 @@ class Ending:
         return cls(fields["actor"], _time(fields["at"]), **ids)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """A request to merge a branch into another.
@@ -143,10 +146,10 @@ class Proposal:
         """The public fields as plain values that JSON can represent."""
         fields = asdict(self)
         del fields["source_ref"]
-        fields["created_at"] = self.created_at.isoformat()
+        fields["created_at"] = format_instant(self.created_at)
         for part in (*fields["approvals"], *fields["comments"], fields["ending"] or {}):
             if part:
-                part["at"] = part["at"].isoformat()
+                part["at"] = format_instant(part["at"])
         return fields
 
     @classmethod

@@ -47,7 +47,7 @@ def require_timeout(value: object, name: str) -> timedelta | None:
         value = _seconds(value, name)
     timeout = require_duration(value, name)
     if not timeout:
-        message = f"{name} is 0, in which no query ends"
+        message = f"{name} must be more than 0"
         raise InvalidParameterError(message, hint=f"give it time, or {NO_LIMIT}", name=name)
     return timeout
 
@@ -78,7 +78,7 @@ def require_max_rows(value: object, name: str) -> int | None:
         return None
     row_count = require_number(value, name)
     if row_count < 1:
-        message = f"{name} is {row_count}, and has to be at least 1"
+        message = f"{name} is {row_count}, and must be at least 1"
         raise InvalidParameterError(message, hint=f"allow some rows, or {NO_LIMIT}", name=name)
     return row_count
 
@@ -87,5 +87,5 @@ def _seconds(value: float, name: str) -> timedelta:
     try:
         return timedelta(seconds=value)
     except (OverflowError, ValueError) as cause:
-        message = f"{name} is {value}, which is no duration"
+        message = f"{name} is {value}, which is not a duration"
         raise InvalidParameterError(message, hint="give seconds, or 30s", name=name) from cause

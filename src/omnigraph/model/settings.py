@@ -68,7 +68,7 @@ class SettingKey(StrEnum):
         near = get_close_matches(name, [*cls, *short], n=1)
         keys = f"the settings are {', '.join(cls)}"
         hint = f"did you mean {short.get(near[0], near[0])}? {keys}" if near else keys
-        message = f"there is no setting {name[:200]!r}"
+        message = f"{name[:200]!r} is not a valid setting"
         raise InvalidParameterError(message, hint=hint, name=name[:200], known=list(map(str, cls)))
 
 

@@ -31,7 +31,7 @@ def require_size(value: object, name: str) -> int:
         raise misfit_error(value, name, "a size", hint=_HINT)
     form = _FORM.fullmatch(value.strip())
     if form is None:
-        message = f"{name} is {value[:100]!r}, which is no size"
+        message = f"{name} is {value[:100]!r}, which is not a size"
         raise InvalidParameterError(message, hint=_HINT, name=name)
     return int(form[1]) * _UNITS[(form[2] or "").lower()]
 

@@ -53,7 +53,7 @@ class StreamBatch:
         number = facts["batch"]
         texts = (stream, checkpoint, digest)
         if not all(isinstance(text, str) for text in texts) or type(number) is not int:
-            message = f"{facts!r} is no batch of a stream"
+            message = f"{facts!r} is not a batch of a stream"
             raise TypeError(message)
         return cls(stream, checkpoint, number, digest)
 
@@ -101,6 +101,6 @@ def require_stream_name(name: object) -> str:
     text = require_text(name, "stream")
     if text.strip() and text.isprintable() and len(text) <= STREAM_NAME_LENGTH_MAX:
         return text
-    message = f"{text[:STREAM_NAME_LENGTH_MAX]!r} is no name of a stream"
+    message = f"{text[:STREAM_NAME_LENGTH_MAX]!r} is not the name of a stream"
     hint = f"a name is one line of at most {STREAM_NAME_LENGTH_MAX} characters"
     raise InvalidParameterError(message, hint=hint, name="stream")

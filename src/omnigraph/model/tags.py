@@ -7,6 +7,7 @@ from datetime import datetime
 
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName, TagName
+from omnigraph.wording import format_instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Tag:
             "tag": self.name,
             "commit_id": self.commit_id,
             "branch": self.branch,
-            "created_at": self.created_at.isoformat(),
+            "created_at": format_instant(self.created_at),
             "actor": self.actor,
             "message": self.message,
         }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial
-from typing import TypeAlias
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -25,7 +25,6 @@ from omnigraph.integrity.proofs.proof import any_of
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import require_clean
 from omnigraph.lang.source import Source
-from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_names
 from omnigraph.model.tables import TableKey
 from omnigraph.mutation.matching import Matcher
@@ -43,8 +42,13 @@ from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
 from omnigraph.transaction.work import Stage, Work
 
-Admit: TypeAlias = Callable[[Snapshot, Iterable[TableKey]], None]
-"""Raises if the actor may not read these tables."""
+
+class Admit(Protocol):
+    """Refuses a mutation by the types that it changes and reads, before it reads a row."""
+
+    def __call__(self, *, changes: Collection[str], reads: Collection[str]) -> None:
+        """Raise if the actor may not."""
+        ...
 
 
 class Mutations:
@@ -69,7 +73,7 @@ class Mutations:
         """A mutation that can be planned on any view; its instant is now. Reads nothing.
 
         Args:
-            admit: Raises if tables that a match reads may not be read.
+            admit: Raises if the actor may not change, or not read, what the query names.
 
         Raises:
             InvalidParameterError: the parameters are no mapping by names.
@@ -86,8 +90,9 @@ class Mutations:
             message = f"the query {query.name} changes nothing"
             raise InvalidInputError(message, hint="run it with query")
         given = Given(bind(query, mutation.parameters), mutation.now)
-        if mutation.admit is not None and (matched := _matched(query)):
-            mutation.admit(view.snapshot, matched)
+        if mutation.admit is not None:
+            reads = _matched(query) | _looked_up(query)
+            mutation.admit(changes=_type_names(query.writes), reads=_type_names(reads))
         pending = PendingChanges(view.catalog)
         Statements(view, given, self._matcher, self._clock.ulid, pending).run(query.statements)
         delta = pending.delta()
@@ -102,23 +107,25 @@ class Mutations:
             by_lookup((each.rule for each in doubtful), delta, view.data),
         )
         local = self._queries.local
-        report = evaluate(
+        violations = evaluate(
             rule_set, delta, view.data, local, is_proven=is_proven, to_origin=origin_of
         )
-        require_clean(report)
+        require_clean(violations)
         mutation.budget.check()
         embedded = _embed(pending, view.catalog, mutation.embedding)
         mutation.budget.check()
+        report = replace(_report(pending), embedding=embedded)
+        only_inserts = all(
+            isinstance(statement, ir.InsertNode | ir.InsertEdge) for statement in query.statements
+        )
         return Work(
-            replace(_report(pending), embedding=embedded),
+            report,
             changes={key: _stage(table) for key, table in pending.changed_tables()},
             # A rule that the statements cannot break reads no committed rows.
             reads=footprint.reads(doubtful) | _matched(query),
             guards=footprint.guards(applicable),
-            replans=all(
-                isinstance(statement, ir.InsertNode | ir.InsertEdge)
-                for statement in query.statements
-            ),
+            replans=only_inserts,
+            inserts=report.written if only_inserts else {},
         )
 
     def _compile_rules(self, digest: str) -> RuleSet:
@@ -134,7 +141,8 @@ class Mutation:
         now: The one instant of the query, however often it is planned.
         embedding: Makes the vectors of rows whose texts are new or changed.
         budget: What all its plans together may spend.
-        admit: Raises if tables that a match reads may not be read; None if all may.
+        admit: Raises if the actor may not change, or not read, what the query names; None if it
+            may.
     """
 
     owner: Mutations
@@ -156,7 +164,8 @@ class Mutation:
             IntegrityError: the change would break rules of the schema.
             EmbeddingError: the provider of a model failed.
             StorageError: a table could not be read.
-            NotAllowedError: a match reads a type that the actor may not read. Nothing was read.
+            NotAllowedError: the actor may not change a type, or not read one whose rows are looked
+                up. Nothing was read.
             LimitExceededError: the budget does not suffice.
             CancelledError: the mutation was cancelled.
         """
@@ -168,6 +177,16 @@ def _matched(query: ir.MutationQuery) -> frozenset[TableKey]:
     kinds = ir.InsertMatched | ir.UpdateMatched | ir.DeleteMatched
     matches = (each.match for each in query.statements if isinstance(each, kinds))
     return frozenset().union(*(match.reads for match in matches))
+
+
+def _looked_up(query: ir.MutationQuery) -> frozenset[TableKey]:
+    """The tables whose rows are found by their values, so that a result says something of them."""
+    kinds = ir.Update | ir.UpdateMatched | ir.Delete | ir.DeleteMatched
+    return frozenset(each.table for each in query.statements if isinstance(each, kinds))
+
+
+def _type_names(keys: Iterable[TableKey]) -> list[str]:
+    return sorted({key.type_name for key in keys})
 
 
 def _embed(pending: PendingChanges, catalog: Catalog, embedding: WriteEmbedding) -> EmbeddingCounts:
@@ -211,6 +230,6 @@ def _stage_deletions(ids: pa.Array, table: Table) -> staging.StagedWrite:
 
 def _stage_rows(
     rows: pa.Table, type_: SchemaType, table: Table, *, fresh: bool
-) -> staging.StagedWrite:
+) -> staging.StagedWrite | None:
     stage = staging.stage_append if fresh else staging.stage_upsert
     return stage(table, to_table(rows, type_))

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from omnigraph.embedding.counts import EmbeddingCounts
+from omnigraph.model.brief import brief
 from omnigraph.model.counts import Counts
 from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.tables import TableKey
@@ -17,16 +18,19 @@ if TYPE_CHECKING:
     from omnigraph.transaction.work import TransactionResult
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class MutationResult:
     """What a mutation did.
 
     Attributes:
-        commit_id: The commit that it made; None if nothing matched, so that nothing changed.
-        changes: By the name of the type; only types that changed. A row that was written again
-            with the values it had counts as updated.
+        commit_id: The commit that it made; None if nothing changed.
+        changes: By the name of the type; only types that changed.
         warnings: What failed after the commit, which has landed all the same.
         embedding: How many texts were embedded, and how many wait for it.
+        hidden: The changed types that the actor may not read: their rows are not counted.
+        unchanged: By the name of the type, rows that it had already, value for value. They are
+            not written.
     """
 
     commit_id: str | None
@@ -34,6 +38,8 @@ class MutationResult:
     changes: Mapping[str, Counts] = field(default_factory=dict)
     warnings: tuple[FollowUpFailure, ...] = ()
     embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
+    hidden: tuple[str, ...] = ()
+    unchanged: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def inserted(self) -> int:
@@ -56,8 +62,10 @@ class MutationResult:
             "commit_id": self.commit_id,
             "branch": self.branch,
             "changes": {name: asdict(counts) for name, counts in self.changes.items()},
+            "unchanged": dict(self.unchanged),
             "embedding": asdict(self.embedding),
             "warnings": [asdict(warning) for warning in self.warnings],
+            **({"hidden": list(self.hidden)} if self.hidden else {}),
         }
 
     @classmethod
@@ -70,12 +78,14 @@ class MutationResult:
             MappingProxyType(changes),
             tuple(map(FollowUpFailure.from_json, fields["warnings"])),
             EmbeddingCounts(**fields["embedding"]),
+            tuple(fields.get("hidden", ())),
+            MappingProxyType(dict(fields.get("unchanged", {}))),
         )
 
     def __reduce__(self) -> tuple[object, ...]:
         # A read-only view of a dictionary cannot be pickled.
-        own = (self.commit_id, self.branch, dict(self.changes), self.warnings, self.embedding)
-        return MutationResult, own
+        own = (self.commit_id, self.branch, dict(self.changes), self.warnings)
+        return MutationResult, (*own, self.embedding, self.hidden, dict(self.unchanged))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +104,26 @@ def result_of(transaction: TransactionResult[MutationReport]) -> MutationResult:
     """What a mutation did, after its transaction."""
     report, snapshot = transaction.report, transaction.view.snapshot
     changes: dict[str, Counts] = {}
+    unchanged: dict[str, int] = {}
     touched = {*report.written, *report.deleted}
     for key in [key for key in snapshot.pins if key in touched]:
-        before = snapshot.pin(key).row_count
-        written, deleted = report.written.get(key, 0), report.deleted.get(key, 0)
-        inserted = transaction.row_counts.get(key, before) - before + deleted
-        changes[key.type_name] = Counts(inserted, written - inserted, deleted)
+        name = key.type_name
+        if deleted := report.deleted.get(key, 0):
+            changes[name] = Counts(deleted=deleted)
+            continue
+        inserted, updated, same = transaction.upserts(key, report.written[key])
+        if inserted or updated:
+            changes[name] = Counts(inserted, updated)
+        if same:
+            unchanged[name] = same
     commit_id = None if transaction.commit is None else str(transaction.commit.commit_id)
     branch, warnings = str(snapshot.branch), transaction.warnings
     changed = MappingProxyType(changes)
-    return MutationResult(commit_id, branch, changed, warnings, report.embedding)
+    return MutationResult(
+        commit_id,
+        branch,
+        changed,
+        warnings,
+        report.embedding,
+        unchanged=MappingProxyType(unchanged),
+    )

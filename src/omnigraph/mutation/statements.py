@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never, cast
 
@@ -21,7 +21,7 @@ from omnigraph.mutation.values import assign, one_row, to_delta
 from omnigraph.query import ir
 from omnigraph.query.lowering.keys import key_types
 from omnigraph.query.lowering.operands import Given
-from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, SchemaType
+from omnigraph.schema.catalog import NodeType, SchemaType
 from omnigraph.schema.embeds import embedded_vectors
 from omnigraph.storage import lookups
 from omnigraph.transaction.view import View
@@ -163,7 +163,7 @@ class Statements:
             return
         self.pending.table(type_.table_key).delete(ids)
         if isinstance(type_, NodeType):
-            for edge, end in incident_edges(self.view.catalog, type_):
+            for edge, end in self.view.catalog.incident_edges(type_):
                 touching = self._read_committed(edge.table_key, end, ids, ["id"])
                 self.pending.table(edge.table_key).delete(touching["id"].combine_chunks())
 
@@ -214,14 +214,6 @@ def _with_values(rows: pa.Table, columns: Mapping[str, pa.ChunkedArray]) -> pa.T
         field = rows.schema.field(place)
         rows = rows.set_column(place, field, values.cast(field.type))
     return rows
-
-
-def incident_edges(catalog: Catalog, node: NodeType) -> Iterator[tuple[EdgeType, str]]:
-    """The edge types that can touch nodes of a type, with the column of each end that can."""
-    for edge in catalog.edge_types:
-        for end, type_name in (("src", edge.source), ("dst", edge.target)):
-            if type_name == node.name:
-                yield edge, end
 
 
 def _identity(type_: SchemaType, row: dict[str, ir.Value]) -> str:

@@ -44,7 +44,7 @@ class Action(StrEnum):
         known = f"the actions are {', '.join(cls)}"
         near = get_close_matches(name, list(cls), n=1)
         hint = f"did you mean {near[0]}? {known}" if near else known
-        message = f"there is no action {name[:100]!r}"
+        message = f"{name[:100]!r} is not a valid action"
         raise InvalidParameterError(message, hint=hint, name="action")
 
 

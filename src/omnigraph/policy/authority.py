@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,7 @@ from omnigraph.model.commits import RESERVED_ACTOR_PREFIX
 from omnigraph.model.names import BranchName
 from omnigraph.policy.actions import ACTIONS_OF_WRITES, Action
 from omnigraph.policy.questions import AccessQuestion, Resource
+from omnigraph.policy.sight import EVERYTHING, Sight
 from omnigraph.schema.stored_queries import STORED_QUERY
 
 # Most handles have no policy, and need not import what reads and answers one.
@@ -171,9 +173,9 @@ class Authority:
             return None
         who = self.actor or "an actor without a name"
         return NotAllowedError(
-            f"{who} may not {actions[0]} {resource}: {answers[0].why}",
+            f"permission denied: {who} cannot {actions[0]} {resource}: {answers[0].why}",
             # Not where it is: who is refused may be a client of a server.
-            hint=f"the policy is {Path(self.policy.rules.name).name}: ask whoever keeps it",
+            hint=f"ask the owner of the policy, {Path(self.policy.rules.name).name}",
             code=ErrorCode.FORBIDDEN,
             action=str(actions[0]),
             actor=self.actor,
@@ -202,11 +204,32 @@ class Authority:
             approvals=order.approvals,
         )
 
+    def admit_reads(self, order: Order, types: Collection[str]) -> None:
+        """Refuse a write that would read rows of a type which the policy keeps from its actor.
+
+        Raises:
+            NotAllowedError: the actor may not read one of the types. Nothing was read.
+        """
+        self.acting_as(order.actor).require(Action.READ, branch=order.branch, types=sorted(types))
+
+    def sight(self, *branches: str) -> Sight:
+        """What the actor may see: the types that it may read on all of these branches."""
+        if self.policy is None:
+            return EVERYTHING
+
+        @cache
+        def sees(name: str) -> bool:
+            return all(self.allows(Action.READ, branch, type_name=name) for branch in branches)
+
+        return Sight(sees)
+
     def bind(self, transactions: Transactions) -> None:
         """Let the policy decide about the writes of a handle, if there is a policy."""
         if self.policy is not None:
             transactions.admit = self.admit
+            transactions.admit_reads = self.admit_reads
             transactions.admit_result = self.admit_result
+            transactions.sight_of = lambda order: self.acting_as(order.actor).sight(order.branch)
             transactions.conceal = self.conceal
 
     def admit_result(self, order: Order, work: Work[Any], before: View, after: View) -> None:
@@ -271,7 +294,7 @@ class Authority:
             if is_of_main():
                 return
             note = (
-                f"the right to invoke {query_name} is for the text that main has, not for this one"
+                f"you may invoke {query_name} with the text that it has on main, not with this one"
             )
             refusal.add_note(note)
             raise
@@ -304,7 +327,7 @@ class Authority:
             if self.policy is None:
                 raise
             kind = CommitNotFoundError if is_ulid(text.upper()) else BranchNotFoundError
-            message = f"there is no branch, commit or tag {text[:200]}"
+            message = f"branch, commit or tag {text[:200]} does not exist"
             hint = "it does not exist, or you may not read it"
             raise kind(message, hint=hint) from None
 
@@ -317,7 +340,7 @@ class Authority:
             BranchNotFoundError: the actor may not.
         """
         if not self.allows(Action.READ, branch):
-            message = f"{self.actor} may not read branch {branch}"
+            message = f"permission denied: {self.actor} cannot read branch {branch}"
             raise BranchNotFoundError(message)
 
     def has_rights(self, branches: Iterable[BranchName]) -> bool:

@@ -92,7 +92,7 @@ def _read_text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError as cause:
-        message = f"there is no policy {file}"
+        message = f"policy {file} does not exist"
         raise NotFoundError(message, hint="name a .toml or a .cedar file") from cause
     except (OSError, UnicodeDecodeError) as cause:
         _refuse(f"the policy {file} cannot be read: {cause}", cause=cause)
@@ -141,7 +141,7 @@ def _read_test(where: str, fields: Any) -> PolicyTest:
 
 def _refuse_other_keys(where: str, fields: Mapping[str, Any], known: frozenset[str]) -> None:
     if others := sorted(set(fields) - known):
-        message = f"{where}: there is no key {others[0]!r}"
+        message = f"{where}: unknown key {others[0]!r}"
         _refuse(message, hint=f"the keys are {', '.join(sorted(known))}")
 
 

@@ -52,7 +52,9 @@ def admit_texts(
                 raise _unfit_error(name)
             continue
         known = frozenset() if is_new else _reads(name, text, before.catalog) or frozenset()
-        _require_readable(writing, order, name, reads - known)
+        # A query of others may be hidden, with its name.
+        shown = name if is_new or writing.may_invoke(before.snapshot, name) else None
+        _require_readable(writing, order, shown, reads - known)
 
 
 def _texts(view: View) -> Iterator[tuple[str, str]]:
@@ -80,11 +82,14 @@ def _reads(name: str, text: str, catalog: Catalog) -> frozenset[str] | None:
     return None
 
 
-def _require_readable(writing: Authority, order: Order, name: str, types: Collection[str]) -> None:
+def _require_readable(
+    writing: Authority, order: Order, name: str | None, types: Collection[str]
+) -> None:
     try:
         writing.require(Action.READ, branch=order.branch, types=sorted(types))
     except NotAllowedError as refusal:
-        message = f"the stored query {name} reads what its writer may not: {refusal.message}"
+        which = "a stored query" if name is None else f"the stored query {name}"
+        message = f"{which} reads what its writer may not: {refusal.message}"
         raise NotAllowedError(
             message, hint=refusal.hint, code=refusal.code, **refusal.details
         ) from refusal

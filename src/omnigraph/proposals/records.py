@@ -62,7 +62,7 @@ class ProposalRecords:
         """Store a proposal under the next free number.
 
         Raises:
-            ConflictError: others kept making proposals. Nothing was stored.
+            ConflictError: other processes kept creating proposals. Nothing was stored.
         """
         for attempt in range(SETTINGS_ATTEMPTS_MAX):
             numbered = replace(proposal, number=max(self._list_numbers(), default=0) + 1)
@@ -74,7 +74,7 @@ class ProposalRecords:
             if stored is not None and stored.data == data:
                 return numbered
             back_off(self._clock, attempt, seconds_max=SETTINGS_BACKOFF_SECONDS_MAX)
-        message = "others kept making proposals"
+        message = "other processes kept creating proposals"
         raise ConflictError(message, hint="try again", code=ErrorCode.OBJECT_CHANGED)
 
     def change(self, number: int, change: Callable[[Proposal], Proposal]) -> Proposal:
@@ -86,7 +86,7 @@ class ProposalRecords:
 
         Raises:
             ProposalNotFoundError: the graph has no such proposal.
-            ConflictError: others kept changing it. Nothing changed.
+            ConflictError: other processes kept changing it. Nothing changed.
         """
         for attempt in range(SETTINGS_ATTEMPTS_MAX):
             stored = self._read(number)
@@ -98,7 +98,7 @@ class ProposalRecords:
             ):
                 return after
             back_off(self._clock, attempt, seconds_max=SETTINGS_BACKOFF_SECONDS_MAX)
-        message = f"others kept changing proposal {number}"
+        message = f"other processes kept changing proposal {number}"
         raise ConflictError(message, hint="try again", code=ErrorCode.OBJECT_CHANGED)
 
 

@@ -54,7 +54,7 @@ def require_remark(text: object, name: str) -> str:
         try:
             remark.encode()
         except UnicodeEncodeError as cause:
-            message = f"the {name} has characters that are no text"
+            message = f"the {name} has invalid characters"
             raise InvalidParameterError(message, hint="write UTF-8", name=name) from cause
     return _require_length(remark, name, PROPOSAL_TEXT_LENGTH_MAX)
 
@@ -73,7 +73,7 @@ def require_open(proposal: Proposal) -> None:
         InvalidInputError: it was merged or closed.
     """
     if proposal.state is not ProposalState.OPEN:
-        message = f"proposal {proposal.number} is {proposal.state}, and has to be open"
+        message = f"proposal {proposal.number} is {proposal.state}, not open"
         hint = "make another proposal of the branch"
         raise InvalidInputError(message, hint=hint, code=ErrorCode.PROPOSAL_ENDED)
 

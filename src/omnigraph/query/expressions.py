@@ -121,7 +121,7 @@ def _arithmetic(
         return ir.Call(function, arguments, _whole_type(function, arguments), nullable)
     if (moment := _moment(function, arguments, nullable=nullable)) is not None:
         return moment
-    message = f"there is no {left.type} {syntax.sign} {right.type}"
+    message = f"{left.type} {syntax.sign} {right.type} is not supported"
     hint = ""
     if _is_moment(left.type) or _is_moment(right.type):
         hint = "a Date or a DateTime takes whole days, and two of one type are subtracted"

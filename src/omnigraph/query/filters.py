@@ -238,7 +238,7 @@ def _in(syntax: ast.Comparison, scope: Scope) -> ir.Comparison | None:
             operand(syntax.left, scope)
             return None
         if not isinstance(items.type, ListType):
-            message = f"{items.type} is no list, and in looks for an item of one"
+            message = f"{items.type} is not a list, which in needs"
             hint = "a part of a text is looked for with contains"
             scope.report.add(QueryCode.TEXT_OPERATOR, syntax.right.span, message, hint)
             return None

@@ -82,7 +82,7 @@ def path_value(
     path = scope.path(variable.name)
     if path is None:
         if variable.name in scope.parameters or scope.binds(variable.name):
-            message = f"{function}(…) takes a path, and ${variable.name} is none"
+            message = f"{function}(…) takes a path, and ${variable.name} is not one"
             hint = f"write … as ${variable.name} after a walk"
             scope.report.add(QueryCode.PATH, variable.span, message, hint)
         else:

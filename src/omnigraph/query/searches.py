@@ -195,7 +195,7 @@ def _row_independent_value(
     if not isinstance(value, ir.GivenValue):
         message, hint = "what is looked for is no plain value", "pass it as a parameter"
         if isinstance(value, ir.ColumnValue):
-            message = "what is looked for may not depend on a row"
+            message = "the search value must be a literal or a parameter"
     elif value.type != type_:
         message, hint = f"what is looked for is {value.type}, not {type_}", ""
         if isinstance(type_, VectorType) and isinstance(value.type, ListType | Scalar):

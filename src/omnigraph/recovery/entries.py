@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
+from omnigraph.model.brief import brief
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import BranchName
 from omnigraph.model.tables import TableKey
+from omnigraph.wording import format_instant
 
 
 class RecoveryKind(StrEnum):
@@ -38,6 +41,7 @@ class TableMove:
     to_version: int
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class RecoveryEntry:
     """One recovery.
@@ -57,3 +61,20 @@ class RecoveryEntry:
     recovery_for_actor: str | None
     commit_id: CommitId | None
     tables: tuple[TableMove, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The recovery as plain values that JSON can represent."""
+        return {
+            "operation_id": self.operation_id,
+            "state": str(self.kind),
+            "writer_kind": str(self.writer_kind),
+            "branch": self.branch,
+            "actor": self.recovery_for_actor,
+            "recovery_id": self.recovery_id,
+            "recovered_at": format_instant(self.recovered_at),
+            "commit_id": self.commit_id,
+            "tables": [
+                {"table_key": str(table.key), "from": table.from_version, "to": table.to_version}
+                for table in self.tables
+            ],
+        }

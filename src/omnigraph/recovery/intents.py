@@ -197,7 +197,7 @@ def decode(data: bytes) -> Intent:
         record = json.loads(data)
         version = record["schema_version"]
     except (ValueError, KeyError, TypeError, RecursionError) as cause:
-        message = "it is no sidecar"
+        message = "it is not a sidecar"
         raise UnreadableIntentError(message) from cause
     if type(version) is not int or version < OLDEST_SCHEMA_VERSION:
         message = f"its schema is {version!r}, which no release writes"
@@ -278,14 +278,14 @@ def _decode_owner(record: Mapping[str, Any]) -> Owner:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        message = f"{value!r} is no text"
+        message = f"{value!r} is not a text"
         raise TypeError(message)
     return value
 
 
 def _items(value: object) -> list[Any]:
     if not isinstance(value, list):
-        message = f"{value!r} is no list"
+        message = f"{value!r} is not a list"
         raise TypeError(message)
     return value
 
@@ -296,7 +296,7 @@ def _text_or_none(value: object) -> str | None:
 
 def _number(value: object) -> int:
     if type(value) is not int:
-        message = f"{value!r} is no number"
+        message = f"{value!r} is not a number"
         raise TypeError(message)
     return value
 

@@ -14,6 +14,7 @@ from typing import Final
 from omnigraph.clock import Clock, is_ulid
 from omnigraph.errors import RecoveryNeededError
 from omnigraph.manifest.layout import RECOVERY
+from omnigraph.model.brief import brief
 from omnigraph.model.ids import OperationId
 from omnigraph.recovery.intents import (
     Intent,
@@ -50,7 +51,7 @@ class Unreadable:
     def refusal(self, more: int = 0) -> RecoveryNeededError:
         """The error for an operation that would have to act on it, and on `more` others."""
         others = f", and {more} more" if more else ""
-        message = f"the recovery file {self.path} cannot be acted on: {self.reason}{others}"
+        message = f"the recovery file {self.path} cannot be processed: {self.reason}{others}"
         hint = f"{self.next_step}; reading still works, read-only"
         return RecoveryNeededError(message, hint=hint, path=self.path)
 
@@ -79,6 +80,7 @@ class SidecarSet:
         return any(intent.operation_id == operation_id for intent in self.intents)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Pending:
     """The writes that have not ended.

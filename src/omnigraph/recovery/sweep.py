@@ -258,7 +258,7 @@ class Recovery:
             commit = self._restore(ahead, intent, own)
             moves = tuple(map(_move_back, ahead))
             return _Outcome(RecoveryKind.STRAY_RESTORE_UNDONE, commit, moves) if ahead else None
-        if landed := self._find_landed(opened, intent, [intent, *earlier, own]):
+        if landed := self._find_landed(opened, [intent, *earlier, own]):
             self._restore(ahead, intent, own)
             return _outcome_of(landed, states)
         if not intent.tables:
@@ -325,14 +325,12 @@ class Recovery:
             is_restored=author is not None and author.writer is OperationKind.RECOVERY,
         )
 
-    def _find_landed(
-        self, opened: OpenManifest, intent: Intent, candidates: Iterable[Intent]
-    ) -> Commit | None:
+    def _find_landed(self, opened: OpenManifest, candidates: Iterable[Intent]) -> Commit | None:
         """The commit that already resolved this write: its own, or a recovery's."""
         for candidate in candidates:
             if candidate.commit_id is None:
                 continue
-            if commit := self._manifest.lookup(opened, intent.branch, candidate.commit_id):
+            if commit := self._manifest.lookup(opened, candidate.commit_id):
                 return commit
         return None
 

@@ -7,6 +7,7 @@ and is greater than every other number, as in both engines' own order.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from omnigraph.model.types import (
     Scalar,
     VectorType,
 )
-from omnigraph.relational.numbers import Comparator, rewrite_comparison, to_exact
+from omnigraph.relational.numbers import Comparator, Number, rewrite_comparison, to_exact
 from omnigraph.relational.plans import BoundValue
 
 _SQL_TYPES: Final[dict[Scalar, str]] = {
@@ -66,7 +67,7 @@ _HOLDS: Final[dict[Comparator, Callable[[Any, Any], bool]]] = {
     Comparator.GT: operator.gt,
     Comparator.GE: operator.ge,
 }
-"""The outcome of each comparison of two numbers; Python rounds neither."""
+"""The outcome of each comparison of two ranks; Python rounds no number in them."""
 
 
 WIDE: Final = "DECIMAL(38, 0)"
@@ -145,6 +146,12 @@ def _sql_type_name(type_: PropertyType) -> str:
             assert_never(type_)
 
 
+def _rank(value: Number) -> tuple[bool, Number]:
+    """What orders numbers as both engines do: NaN is equal to itself and greater than others."""
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return is_nan, 0 if is_nan else value
+
+
 def compare(comparator: Comparator, left: Side, right: Side, bindings: Bindings) -> exp.Expr:
     """A comparison that is true exactly when it holds for both values; never for a null."""
     if isinstance(left, Known) and isinstance(right, Typed):
@@ -153,7 +160,7 @@ def compare(comparator: Comparator, left: Side, right: Side, bindings: Bindings)
         return exp.false()
     if isinstance(left, Known) and left.value is not None and _is_number(left.type):
         assert isinstance(right, Known), "a column is on the left"
-        return exp.convert(_HOLDS[comparator](left.value, right.value))
+        return exp.convert(_HOLDS[comparator](_rank(left.value), _rank(right.value)))
     if isinstance(left, Typed) and _is_number(left.type):
         if left.is_wide or (isinstance(right, Typed) and right.is_wide):
             return _compare_wide(comparator, left, right, bindings)

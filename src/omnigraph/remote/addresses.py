@@ -64,7 +64,7 @@ class Address:
         """
         parts = urlsplit(self.server)
         if not self.is_encrypted and not _is_loopback(parts.hostname or ""):
-            message = f"{self.server} is not encrypted, and a token would be sent there"
+            message = f"a token is not sent to {self.server}, which is not encrypted"
             hint = "use https://; http:// is for servers on this machine"
             raise InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)
 

@@ -41,12 +41,16 @@ TOKEN_VARIABLE: Final = "OMNIGRAPH_TOKEN"  # the name of a variable
 NOT_REMOTE: Final[Mapping[str, str]] = {
     "acting_as": "it is for servers; the token says who acts",
     "authority": "a policy is enforced where the graph is served",
+    "copy": "it copies files from where the graph is stored",
     "edges": "Spark reads where the graph is stored",
     "frame": "Spark reads where the graph is stored",
+    "full_point": "it is for parts of a graph, which limit what they return",
+    "full_snapshot": "it is for parts of a graph, which limit what they return",
     "ingest": "a stream of Spark writes where the graph is stored",
     "keep_comparisons": "it is for servers",
     "on": "it is for parts of a graph that know a branch; `at` is for callers",
     "reading": "it is for servers",
+    "require_unblocked": "it is for parts of a graph; the server checks each of its writes",
     "requests": "it is for servers; a key is an argument of writes",
     "vertices": "Spark reads where the graph is stored",
 }
@@ -108,7 +112,7 @@ def _require_secret(token: object) -> str | None:
         return None
     # No message may have the token in it.
     if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token:
-        message = "the token is no text that could be one"
+        message = "the token must be printable ASCII"
         hint = "give what 'omnigraph token create' printed"
         raise InvalidParameterError(message, hint=hint, name="token")
     return token
@@ -116,7 +120,7 @@ def _require_secret(token: object) -> str | None:
 
 def _require_seconds(value: object, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        message = f"{name} is {value!r}, and no number of seconds"
+        message = f"{name} is {value!r}, which is not a number of seconds"
         raise InvalidParameterError(message, name=name)
     return float(value)
 

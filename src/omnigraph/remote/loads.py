@@ -31,7 +31,7 @@ from omnigraph.remote.connections import Sending
 _LOAD: Final = Operation("load", CallKind.KEYED)
 _SENT: Final = (
     *("mode", "branch", "start", "on_error", "ignore_unknown", "engine", "index", "embed"),
-    *("message", "expect_head"),
+    *("message", "expect_head", "on_duplicate"),
 )
 
 
@@ -48,7 +48,9 @@ def load(handle: Handle, arguments: Mapping[str, Any]) -> LoadResult:
         _require_new(Path(rejects))
     place = arguments.get("start") or arguments.get("branch")
     catalog = handle.call(OPERATIONS["schema.show"], {"branch": place} if place else {}).catalog
-    inputs = resolve(arguments["source"], catalog, arguments.get("csv"))
+    inputs = resolve(arguments["source"], catalog, arguments.get("csv"), reads_stores=False)
+    if (column := arguments.get("order_by")) is not None:
+        inputs = inputs.ordered_by(column, catalog)
     with TemporaryDirectory(prefix="omnigraph-load-") as folder:
         made = iter(range(len(inputs.items)))
         described, files = send_inputs(inputs, lambda: Path(folder, str(next(made))))
@@ -159,7 +161,7 @@ class _Load:
                 file.write(data)
         except OSError as cause:
             message = f"{self._rejects} cannot be written: {cause.strerror or cause}"
-            note = f"the load itself is done, as commit {result.commit_id}"
+            note = f"the load landed as commit {result.commit_id}"
             raise StorageError(message, hint=note) from cause
 
     def _cancel(self, job_id: str, interruption: BaseException) -> None:

@@ -92,7 +92,7 @@ def _parse(path: Path, data: bytes) -> Config:
     try:
         fields = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as cause:
-        message = f"{path} is no TOML: {cause}"
+        message = f"{path} is not TOML: {cause}"
         raise InvalidInputError(message, hint=_HINT) from cause
     file = _ConfigText(path, data.decode())
     if strange := sorted(set(fields) - {"profiles", "tokens"}):

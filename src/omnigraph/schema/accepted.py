@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from omnigraph.model.brief import brief
 from omnigraph.schema import codec
 from omnigraph.schema.catalog import Catalog
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class AcceptedSchema:
     """A schema a graph has accepted: its meaning, and the text a person wrote for it."""

@@ -22,6 +22,7 @@ from typing import Final, TypeVar
 from omnigraph.choices import Analyzer, Metric, TableKind, VectorKind
 from omnigraph.errors import NotFoundError, TypeNotFoundError
 from omnigraph.lang.diagnostics import did_you_mean
+from omnigraph.model.brief import brief
 from omnigraph.model.names import TypeName
 from omnigraph.model.tables import TableKey
 from omnigraph.model.types import PropertyType
@@ -270,6 +271,7 @@ Declaration = Interface | NodeType | EdgeType
 _DeclarationT = TypeVar("_DeclarationT", Interface, NodeType, EdgeType)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Catalog:
     """A valid schema: every name resolves, every interface is expanded, every value fits.
@@ -311,6 +313,13 @@ class Catalog:
             TypeNotFoundError: there is none; the hint has the nearest.
         """
         return _find(self.interfaces, name, "interface")
+
+    def incident_edges(self, node: NodeType) -> Iterator[tuple[EdgeType, str]]:
+        """The edge types that can touch nodes of a type, with the column of each such end."""
+        for edge in self.edge_types:
+            for end, type_name in (("src", edge.source), ("dst", edge.target)):
+                if type_name == node.name:
+                    yield edge, end
 
     def type_named(self, name: str) -> SchemaType:
         """The node or edge type of that name; no two share one.

@@ -104,7 +104,7 @@ def _index_findings(at: Path, owner: Declaration, columns: Columns) -> Iterator[
         elif member is None:
             yield _unknown_property(place, owner, "@index", name, columns)
         elif index_kind(member.type) is None:
-            message = f"{owner.name}: {name} is {member.type}, and no kind of index has such values"
+            message = f"{owner.name}: {name} is {member.type}, which cannot be indexed"
             hint = "index scalars, enums and Vectors"
             yield Finding(SchemaCode.INDEX_MEMBER, place, message, hint)
         elif index.options is not None and not takes_options(member.type, index.options):
@@ -206,7 +206,7 @@ def _repetition_findings(
 def _unknown_property(
     at: Path, owner: Declaration, annotation: str, name: str, columns: Columns
 ) -> Finding:
-    message = f"{owner.name}: {annotation} names {name[:100]}, which is no property of it"
+    message = f"{owner.name}: {annotation} names {name[:100]}, which is not a property of it"
     return Finding(SchemaCode.UNKNOWN_PROPERTY, at, message, did_you_mean(name, columns))
 
 

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Final, SupportsIndex, assert_never
+from typing import Any, Final, SupportsIndex, assert_never
 
 from omnigraph.model.types import BlobType, EnumType, ListType, PropertyType, Scalar, VectorType
 from omnigraph.schema.catalog import Value as PlainValue
@@ -53,6 +53,8 @@ def convert(type_: PropertyType, value: object, reading: Reading) -> ConvertedVa
     numbers of F32 and F64. Whether a text is one of an enum's values, and whether the numbers of a
     vector are finite, is not checked here.
     """
+    if type(value).__module__ == "numpy":
+        value = _without_numpy(value)
     match type_:
         case Scalar():
             return _convert_scalar(type_, value, reading)
@@ -69,6 +71,18 @@ def convert(type_: PropertyType, value: object, reading: Reading) -> ConvertedVa
             return reading.blob(value)
         case _:
             assert_never(type_)
+
+
+def _without_numpy(value: Any) -> object:
+    """A scalar of NumPy as Python's own value; an array stays what it is."""
+    if getattr(value, "ndim", 1):
+        return value
+    if value.dtype.kind == "M":
+        is_day = value.dtype.str[4:] in ("D]", "W]", "M]", "Y]")
+        exact = value.astype("datetime64[D]" if is_day else "datetime64[us]")
+        # Python has no nanoseconds.
+        return exact.item() if exact == value else value
+    return value.item()
 
 
 def _convert_scalar(type_: Scalar, value: object, reading: Reading) -> PlainValue | Misfit:

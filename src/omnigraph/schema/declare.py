@@ -273,8 +273,10 @@ class _Draft:
         self, owner: _PropertyDraft, annotation: AnnotationNode, embed: Embed
     ) -> None:
         # Of texts only: a stored schema has to be readable, whatever its model.
-        if isinstance(owner.type, VectorType) and (
-            fault := dimension_fault(embed.model_name, owner.type.dimension)
+        if (
+            embed.model is not None
+            and isinstance(owner.type, VectorType)
+            and (fault := dimension_fault(embed.model, owner.type.dimension))
         ):
             message = f"{owner.node.name.text} is {owner.type}; {fault}"
             hint = 'change the dimension, or name another model: model="…"'

@@ -8,12 +8,14 @@ from typing import TypeVar
 
 from omnigraph.model.types import Scalar, VectorType
 from omnigraph.schema.catalog import (
+    Catalog,
     Declaration,
     EdgeType,
     NodeType,
     Property,
     SchemaType,
 )
+from omnigraph.schema.embedding_models import dimension_fault
 
 _DeclarationT = TypeVar("_DeclarationT", bound=Declaration)
 
@@ -56,10 +58,35 @@ def companion_name(vector: str) -> str:
     return f"{vector}_embedded"
 
 
+def is_managed(property_: Property) -> bool:
+    """Whether a model makes the vectors of a property.
+
+    Without a word about the model, the installed one does. Of other dimensions than it has, the
+    vectors come with the data, until the schema names a model.
+    """
+    return property_.embed is not None and unmade_reason(property_) is None
+
+
+def unmade_reason(property_: Property) -> str | None:
+    """Why no model makes the vectors of a property with `@embed`; None if one does."""
+    embed, kind = property_.embed, property_.type
+    if embed is None or embed.model is not None or not isinstance(kind, VectorType):
+        return None
+    return dimension_fault(embed.model_name, kind.dimension)
+
+
+def unmade_vectors(catalog: Catalog) -> Iterator[tuple[str, str]]:
+    """The vectors with `@embed` that no model makes, each with the reason."""
+    for type_ in catalog.types:
+        for property_ in type_.properties:
+            if (reason := unmade_reason(property_)) is not None:
+                yield f"{type_.name}.{property_.name}", reason
+
+
 def is_companion(declaration: Declaration, name: str) -> bool:
     """Whether a property of this name is, or would be, the companion of an embedded vector."""
     return any(
-        property_.embed is not None and companion_name(property_.name) == name
+        is_managed(property_) and companion_name(property_.name) == name
         for property_ in declaration.properties
     )
 
@@ -72,7 +99,7 @@ def embedded_vectors(type_: SchemaType) -> tuple[EmbeddedVector, ...]:
 def _embedded_vectors(type_: SchemaType) -> Iterator[EmbeddedVector]:
     for property_ in type_.properties:
         embed, kind = property_.embed, property_.type
-        if embed is None or not isinstance(kind, VectorType):
+        if embed is None or not isinstance(kind, VectorType) or not is_managed(property_):
             continue
         if has_companion(type_, property_):
             yield EmbeddedVector(
@@ -93,12 +120,12 @@ def has_companion(type_: SchemaType, vector: Property) -> bool:
 
 def manage(declaration: _DeclarationT) -> _DeclarationT:
     """The declaration with a companion behind each embedded vector, which may be null."""
-    if all(property_.embed is None for property_ in declaration.properties):
+    if not any(map(is_managed, declaration.properties)):
         return declaration
     names = {property_.name for property_ in declaration.properties}
     properties: list[Property] = []
     for property_ in declaration.properties:
-        if property_.embed is None:
+        if not is_managed(property_):
             properties.append(property_)
             continue
         properties.append(replace(property_, nullable=True))
@@ -124,9 +151,7 @@ def is_implied(declaration: Declaration, place: int) -> bool:
         ruled |= {check.property for check in declaration.checks}
         ruled |= {length.property for length in declaration.lengths}
         is_used = is_used or property_.name in ruled
-    return (
-        not is_used and vector.embed is not None and companion_name(vector.name) == property_.name
-    )
+    return not is_used and is_managed(vector) and companion_name(vector.name) == property_.name
 
 
 def match_companions(new: SchemaType, old: SchemaType, names: Mapping[str, str]) -> dict[str, str]:
@@ -141,12 +166,13 @@ def match_companions(new: SchemaType, old: SchemaType, names: Mapping[str, str])
     before = {property_.name: property_ for property_ in old.properties}
     for property_ in new.properties:
         companion = companion_name(property_.name)
-        if property_.embed is None or not has_companion(new, property_):
+        if not is_managed(property_) or not has_companion(new, property_):
             continue
         matched.pop(companion, None)
         former = before.get(names.get(property_.name, ""))
         if former is None or former.embed is None or companion_name(former.name) not in before:
             continue
+        assert property_.embed is not None, "a managed vector has it"
         sources = tuple(names.get(source) for source in property_.embed.sources)
         if sources == former.embed.sources:
             matched[companion] = companion_name(former.name)

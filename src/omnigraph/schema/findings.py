@@ -60,6 +60,7 @@ class SchemaCode(StrEnum):
     )
     UNKNOWN_ANNOTATION = "S100", "An annotation without a meaning is kept, and nothing reads it."
     UNKNOWN_MODEL = "S101", "A model that no provider has cannot embed anything."
+    UNMADE_VECTOR = "S102", "Vectors that the default model cannot make come with the data."
 
     @property
     def severity(self) -> Severity:

@@ -66,7 +66,7 @@ def interface_findings(at: Path, node: NodeType, interfaces: Interfaces) -> Iter
         seen.add(name)
         interface = interfaces.get(name)
         if interface is None:
-            message = f"node {node.name}: there is no interface {name[:200]}"
+            message = f"node {node.name}: interface {name[:200]} does not exist"
             hint = did_you_mean(name, interfaces)
             yield Finding(SchemaCode.UNKNOWN_INTERFACE, place, message, hint)
             continue

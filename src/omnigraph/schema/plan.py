@@ -8,6 +8,7 @@ from typing import Final
 
 from omnigraph.errors import ErrorCode, OmnigraphError
 from omnigraph.lang.diagnostics import Severity
+from omnigraph.model.brief import brief
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, Interface, SchemaType
 from omnigraph.schema.change_codes import ChangeFinding
@@ -25,6 +26,7 @@ from omnigraph.schema.property_steps import annotation_steps, description_steps,
 from omnigraph.schema.rename_hints import match_by_hints
 from omnigraph.schema.steps import Cost, RuleCheck, SchemaStep, StepKind
 from omnigraph.schema.type_changes import ColumnChange, ColumnSource, TypeChange
+from omnigraph.wording import describe_hidden
 
 _NAMED_MAX: Final = 5
 """Refusals that a message shows; the error has all of them."""
@@ -43,7 +45,7 @@ class MigrationRefusedError(OmnigraphError):
         self.findings = tuple(findings)
         super().__init__(
             _summary(self.steps, self.findings),
-            hint="change the schema or the request, and plan again; nothing was changed",
+            hint="change the schema or the request, and retry; nothing was changed",
             steps=[step.to_json() for step in self.steps],
             findings=[finding.to_json() for finding in self.findings],
         )
@@ -66,6 +68,7 @@ def _summary(steps: Sequence[SchemaStep], findings: Sequence[ChangeFinding]) -> 
     return "\n".join(["the schema cannot be changed that way", *lines])
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class SchemaPlan:
     """The steps from one schema to another, in the order of the new schema.
@@ -75,6 +78,7 @@ class SchemaPlan:
         findings: Errors in hints and requests, and warnings. With a wrong hint there are no steps,
             since it is not known what continues what.
         tables: The columns of each type of the new schema after the change.
+        hidden: The types that the actor may not read: their rows are not counted.
     """
 
     old: Catalog
@@ -83,6 +87,7 @@ class SchemaPlan:
     steps: tuple[SchemaStep, ...]
     findings: tuple[ChangeFinding, ...] = ()
     tables: Mapping[TableKey, tuple[ColumnChange, ...]] = field(default_factory=dict, hash=False)
+    hidden: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -124,6 +129,13 @@ class SchemaPlan:
         dropped = (type_.table_key for type_ in self.matching.dropped_types(self.old))
         return frozenset((*changed, *dropped))
 
+    @property
+    def changed_types(self) -> frozenset[str]:
+        """The types that any step is about, by their names in both schemas."""
+        now = {step.type_name for step in self.steps if not step.is_of_interface}
+        before = {old.type_name for key, old in self.matching.types.items() if key.type_name in now}
+        return frozenset(now | before)
+
     def columns(self, type_: SchemaType) -> tuple[ColumnChange, ...]:
         """The columns of a type of the new schema, in order, and where each has its values from."""
         return self.tables[type_.table_key]
@@ -142,7 +154,8 @@ class SchemaPlan:
         steps = [step.describe_with_cost() for step in self.steps]
         if not steps and not self.errors:
             steps = ["the schema does not change"]
-        return "\n".join([*map(str, self.findings), *steps])
+        notes = [describe_hidden(self.hidden)] if self.hidden else []
+        return "\n".join([*map(str, self.findings), *steps, *notes])
 
     def to_json(self) -> dict[str, object]:
         """The plan as plain values that JSON can represent."""
@@ -151,6 +164,7 @@ class SchemaPlan:
             "seconds_estimated": round(sum(step.seconds_estimated for step in self.steps), 1),
             "steps": [step.to_json() for step in self.steps],
             "findings": [finding.to_json() for finding in self.findings],
+            **({"hidden": list(self.hidden)} if self.hidden else {}),
         }
 
 

@@ -14,6 +14,7 @@ from omnigraph.schema.printer import print_annotation, print_default, print_embe
 from omnigraph.schema.retyping import Retyping, keeps_distinctness
 from omnigraph.schema.steps import Cost, Refusal, RuleCheck, RuleWord, SchemaStep, StepKind
 from omnigraph.schema.type_changes import ColumnSource, TypeChange
+from omnigraph.wording import count_of
 
 
 def property_steps(change: TypeChange) -> Iterator[SchemaStep]:
@@ -58,7 +59,8 @@ def _addition(change: TypeChange, property_: Property) -> SchemaStep:
     place = f"{change.new.name}.{property_.name}"
     refusal = Refusal(
         ChangeCode.NO_VALUE,
-        f"{place} is required, and the {_count(change.rows)} of {change.new.name} have no value",
+        f"{place} is required, and the {count_of(change.rows, 'row')} of {change.new.name} "
+        "have no value",
         _value_way(place, property_),
     )
     return change.refused(StepKind.ADD_PROPERTY, refusal, property_.name, before=None, after=after)
@@ -128,8 +130,8 @@ def _type_refusal(
     if old.name in change.old.key:
         return Refusal(
             ChangeCode.KEY_TYPE_CHANGE,
-            f"{place} is part of the key, from which the ids of {_count(change.rows)} are made; "
-            f"it cannot change from {pair}",
+            f"{place} is part of the key, from which the ids of {count_of(change.rows, 'row')} "
+            f"are made; it cannot change from {pair}",
             _export_way(change),
         )
     if retyping is Retyping.IMPOSSIBLE:
@@ -232,10 +234,6 @@ def _reordering(change: TypeChange) -> Iterator[SchemaStep]:
         yield change.step(
             StepKind.REORDER_PROPERTIES, before=", ".join(old_order), after=", ".join(new_order)
         )
-
-
-def _count(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows:,} rows"
 
 
 def _value_way(place: str, property_: Property) -> str:

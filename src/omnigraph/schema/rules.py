@@ -28,7 +28,7 @@ from omnigraph.schema.catalog import (
 )
 from omnigraph.schema.constraints import constraint_findings
 from omnigraph.schema.embedding_models import PROVIDERS, provider_of
-from omnigraph.schema.embeds import companion_name
+from omnigraph.schema.embeds import companion_name, unmade_reason
 from omnigraph.schema.findings import Finding, Path, SchemaCode, repeated_positions
 from omnigraph.schema.interfaces import expanded_properties, interface_findings
 from omnigraph.schema.values import Misfit, fit, is_unicode
@@ -214,6 +214,10 @@ def _embed_findings(
         message = f"{label}: no provider {provider[:100]} makes embeddings"
         hint = did_you_mean(provider, PROVIDERS, otherwise=f"use one of {', '.join(PROVIDERS)}")
         yield Finding(SchemaCode.UNKNOWN_MODEL, at, message, hint)
+    if (reason := unmade_reason(property_)) is not None:
+        message = f"{label} is {property_.type}, and {reason}: its vectors come with the data"
+        hint = 'name a model that makes them: model="…"'
+        yield Finding(SchemaCode.UNMADE_VECTOR, at, message, hint)
 
 
 def _companion_findings(
@@ -307,7 +311,7 @@ def _endpoint_findings(
         other = next(
             (declaration for declaration in declarations if declaration.name == name), None
         )
-        message = f"edge {edge.name}: there is no node type {name[:200]}"
+        message = f"edge {edge.name}: node type {name[:200]} does not exist"
         hint = did_you_mean(name, nodes)
         if other is not None:
             message = f"edge {edge.name}: {_label(other)} is not a node type"

@@ -181,6 +181,11 @@ class SchemaStep:
         return self.declaration.partition(":")[2]
 
     @property
+    def is_of_interface(self) -> bool:
+        """Whether it is about an interface, which has no rows."""
+        return self.declaration.startswith("interface:")
+
+    @property
     def place(self) -> str:
         """What changes, for people.
 

@@ -47,7 +47,7 @@ _GRAMMAR: Final = Grammar(
         "TYPE": "a type name (A-Z first)",
         "IDENT": "a name (a-z or _ first)",
         "NAME": "a type",
-        "EVAL": "an enum value",
+        **dict.fromkeys(("EVAL", "HYPHENATED"), "an enum value"),
         "INT": "a number",
         "FLOAT": "a number",
         "STRING": "a quoted text",
@@ -174,7 +174,7 @@ class _Builder:
 
     def _value(self, token: Token) -> Word | Literal:
         match token.type:
-            case "IDENT":
+            case "IDENT" | "HYPHENATED":
                 return _word(token)
             case "STRING":
                 return self._text(token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -18,6 +18,9 @@ from omnigraph.formats.row_texts import csv_texts, json_texts, line_texts
 
 RESULT_HEADER: Final = "Omnigraph-Result"
 """What is known of a result besides its rows, as JSON, where the body has only rows."""
+
+HIDDEN_HEADER: Final = "Omnigraph-Hidden"
+"""The types that were left out, because the actor may not read them, where the body has rows."""
 
 _ROWS_AT_ONCE_MAX: Final = 1_000
 _SENT_BYTES_MAX: Final = 1 << 20
@@ -34,6 +37,11 @@ class MediaType(StrEnum):
 
 ROW_TYPES: Final = (MediaType.NDJSON, MediaType.CSV, MediaType.ARROW)
 """The forms of rows besides JSON."""
+
+
+def hidden_header(names: Sequence[str]) -> dict[str, str]:
+    """The header that names the types which were left out; empty if there are none."""
+    return {HIDDEN_HEADER: ", ".join(names)} if names else {}
 
 
 def choose_media_type(accept: str | None) -> MediaType:
@@ -53,7 +61,7 @@ def choose_media_type(accept: str | None) -> MediaType:
             return MediaType(name)
         if weight > 0 and name in ("*/*", "application/*"):
             return MediaType.JSON
-    message = f"the header Accept has {accept[:100]!r}, and there is none of that"
+    message = f"the header Accept has {accept[:100]!r}, which is not available"
     hint = f"use one of {', '.join(MediaType)}"
     raise InvalidInputError(message, hint=hint, code=ErrorCode.NOT_ACCEPTABLE)
 

@@ -9,12 +9,14 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from omnigraph import __version__
@@ -43,6 +45,7 @@ from omnigraph.server.routes import (
     names,
     operations,
     pages,
+    permissions,
     proposals,
     rows,
     schemas,
@@ -61,6 +64,7 @@ _ROUTERS: Final = (
     rows.router,
     loads.router,
     names.router,
+    permissions.router,
     proposals.router,
     history.router,
     schemas.router,
@@ -134,8 +138,19 @@ async def _answer_http(request: Request, error: HTTPException) -> Response:
     failure: OmnigraphError = InvalidInputError(str(error.detail), hint="see /openapi.json")
     if error.status_code == 404:
         failure = NotFoundError("nothing has this address", hint="see /openapi.json")
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        # The framework names the methods of one route, and an address may have several.
+        headers["Allow"] = ", ".join(sorted(_methods_of(request)))
     problem = {**to_problem(failure, request_id_of(request)), "status": error.status_code}
-    return JSONResponse(problem, error.status_code, dict(error.headers or {}), MEDIA_TYPE)
+    return JSONResponse(problem, error.status_code, headers, MEDIA_TYPE)
+
+
+def _methods_of(request: Request) -> set[str]:
+    """The methods that the address of a request has."""
+    every = chain(request.app.routes, *(router.routes for router in _ROUTERS))
+    routes = [route for route in every if route.matches(request.scope)[0] is not Match.NONE]
+    return {method for route in routes for method in getattr(route, "methods", None) or ()}
 
 
 async def _answer_bug(request: Request, error: Exception) -> Response:

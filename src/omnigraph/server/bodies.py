@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -58,6 +58,30 @@ async def save_body(
     """Write the body, decompressed, to a file; its size, and the SHA-256 of it.
 
     Raises:
+        LimitExceededError: as `receive_body` does.
+        InvalidInputError: it is not compressed as its header says.
+    """
+    with target.open("wb") as file:
+
+        async def write(piece: bytes) -> None:
+            await asyncio.to_thread(file.write, piece)
+
+        return await receive_body(
+            request, write, bytes_max=bytes_max, seconds_max=seconds_max, expansion=expansion
+        )
+
+
+async def receive_body(
+    request: Request,
+    take: Callable[[bytes], Awaitable[None]],
+    *,
+    bytes_max: int,
+    seconds_max: float,
+    expansion: int,
+) -> tuple[int, str]:
+    """Give the body, decompressed, to a function, piece by piece; its size, and its SHA-256.
+
+    Raises:
         LimitExceededError: it is larger than allowed, no piece came for long, or all of them come
             more slowly than a modem sends.
         InvalidInputError: it is not compressed as its header says.
@@ -65,20 +89,19 @@ async def save_body(
     digest, size = sha256(), 0
     begun_at = time.monotonic()
     pieces = body_pieces(request, bytes_max=bytes_max, expansion=expansion).__aiter__()
-    with target.open("wb") as file:
-        while True:
-            try:
-                # Large bodies may take long, as long as they keep coming.
-                ends_at = begun_at + seconds_max + size / _BYTES_PER_SECOND_MIN
-                seconds = min(seconds_max, ends_at - time.monotonic())
-                piece = await asyncio.wait_for(anext(pieces, None), seconds)
-            except TimeoutError as cause:
-                raise _slow_error(time.monotonic() - begun_at) from cause
-            if piece is None:
-                return size, digest.hexdigest()
-            digest.update(piece)
-            size += len(piece)
-            await asyncio.to_thread(file.write, piece)
+    while True:
+        try:
+            # Large bodies may take long, as long as they keep coming.
+            ends_at = begun_at + seconds_max + size / _BYTES_PER_SECOND_MIN
+            seconds = min(seconds_max, ends_at - time.monotonic())
+            piece = await asyncio.wait_for(anext(pieces, None), seconds)
+        except TimeoutError as cause:
+            raise _slow_error(time.monotonic() - begun_at) from cause
+        if piece is None:
+            return size, digest.hexdigest()
+        digest.update(piece)
+        size += len(piece)
+        await take(piece)
 
 
 async def body_pieces(request: Request, *, bytes_max: int, expansion: int) -> AsyncIterator[bytes]:

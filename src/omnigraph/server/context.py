@@ -148,17 +148,7 @@ async def read_json(request: Request, shape: type[Body]) -> Body:
     Raises:
         InvalidInputError: it is not JSON of that shape; the message names each fault.
     """
-    limits = service_of(request).settings.limits
-    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
-    if kind.lower() != "application/json":
-        message = f"the body is {kind[:100]!r}, and has to be application/json"
-        raise InvalidInputError(message, code=ErrorCode.UNSUPPORTED_MEDIA)
-    data = await read_body(
-        request,
-        bytes_max=limits.body_bytes,
-        seconds_max=limits.body_seconds,
-        expansion=limits.expansion,
-    )
+    data = await receive_json(request)
     try:
         return shape.model_validate_json(data)
     except ValidationError as cause:
@@ -169,6 +159,26 @@ async def read_json(request: Request, shape: type[Body]) -> Body:
         message = "\n".join(["the body is wrong", *(f"  {fault}" for fault in faults)])
         hint = "see /openapi.json for the shape of this body"
         raise InvalidInputError(message, hint=hint, faults=faults) from cause
+
+
+async def receive_json(request: Request) -> bytes:
+    """The body of a request, which has to be JSON by its header.
+
+    Raises:
+        InvalidInputError: its header says otherwise.
+        LimitExceededError: it is too large, or takes too long.
+    """
+    limits = service_of(request).settings.limits
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
+    if kind.lower() != "application/json":
+        message = f"the body is {kind[:100]!r}, and has to be application/json"
+        raise InvalidInputError(message, code=ErrorCode.UNSUPPORTED_MEDIA)
+    return await read_body(
+        request,
+        bytes_max=limits.body_bytes,
+        seconds_max=limits.body_seconds,
+        expansion=limits.expansion,
+    )
 
 
 def expected_head(request: Request, given: str | None) -> str | None:
@@ -259,7 +269,7 @@ def from_cursor(text: str | None) -> str | None:
     try:
         return base64.b64decode(text.encode(), b"-_", validate=True).decode()
     except (binascii.Error, ValueError) as cause:
-        message = "the cursor is none that this server gave out"
+        message = "the cursor is not valid"
         raise InvalidParameterError(message, hint="leave it out", name="cursor") from cause
 
 

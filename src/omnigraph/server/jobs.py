@@ -21,6 +21,7 @@ from omnigraph.errors import (
     OmnigraphError,
 )
 from omnigraph.server.problems import to_problem
+from omnigraph.wording import format_instant
 
 _SUFFIX: Final = ".json"
 _RETRY_SECONDS: Final = 10
@@ -134,7 +135,7 @@ class JobFolder:
             self.require_room(graph, actor)
             self._delete_old()
             job_id = self._clock.ulid()
-            created_at = self._clock.now().isoformat()
+            created_at = format_instant(self._clock.now())
             job = Job(job_id, graph, actor, key or f"job {job_id}", created_at, request, digest)
             self.put(job)
             return job
@@ -237,7 +238,7 @@ class JobFolder:
             return live
         if is_ulid(job_id) and self._path(job_id).is_file():
             return _decode(self._path(job_id))
-        message = f"there is no job {job_id[:100]!r}"
+        message = f"job {job_id[:100]!r} does not exist"
         raise NotFoundError(message, hint="jobs are listed under /graphs/NAME/jobs")
 
     def rejects(self, job_id: str) -> Path:

@@ -87,7 +87,7 @@ def _read_file(path: Path) -> tuple[jwt.PyJWK, ...]:
     try:
         found = jwt.PyJWKSet.from_dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, AttributeError, jwt.PyJWTError) as cause:
-        message = f"jwt.jwks names {path}, which is no set of keys: {cause}"
+        message = f"jwt.jwks names {path}, which is not a key set: {cause}"
         raise InvalidInputError(message, hint="save the JWKS of the provider there") from cause
     return tuple(found.keys)
 

@@ -15,6 +15,7 @@ from omnigraph.errors import ErrorCode, OmnigraphError
 from omnigraph.formats.cells import plain_value
 
 MEDIA_TYPE: Final = "application/problem+json"
+_CONFLICT: Final = 409
 
 
 @cache
@@ -70,6 +71,16 @@ def status_of(error: OmnigraphError) -> int:
     raise errors.InternalError(message)
 
 
+def code_of(error: OmnigraphError) -> str:
+    """The code of a problem: `conflict` for every conflict, whose `cause` says which.
+
+    >>> code_of(errors.TableConflictError("it moved")), code_of(errors.StaleHeadError("it moved"))
+    ('conflict', 'stale_head')
+    """
+    is_conflict = isinstance(error, errors.ConflictError) and status_of(error) == _CONFLICT
+    return ErrorCode.CONFLICT.value if is_conflict else error.code.value
+
+
 def retry_after(error: OmnigraphError) -> int | None:
     """The seconds after which the same request may succeed, where that is known."""
     seconds = error.details.get("retry_after")
@@ -96,7 +107,8 @@ def to_problem(error: OmnigraphError, request_id: str, *, typed: bool = False) -
         "status": status_of(error),
         "detail": error.message,
         "error": error.message,
-        "code": error.code.value,
+        "code": code_of(error),
+        "cause": error.code.value,
         "hint": error.hint,
         "class": type(error).__name__,
         "retryable": error.retryable,
@@ -107,6 +119,8 @@ def to_problem(error: OmnigraphError, request_id: str, *, typed: bool = False) -
         del details["conflicts"]
         problem["conflict_count"] = details.pop("conflict_count")
         problem["merge_conflicts"] = [conflict.to_json() for conflict in error.conflicts]
+    if isinstance(error, errors.IntegrityError):
+        problem["violations"] = details.pop("violations")
     if isinstance(error, errors.TableConflictError):
         fields = ("table_key", "expected", "actual")
         problem["manifest_conflict"] = {name: details.get(name) for name in fields}

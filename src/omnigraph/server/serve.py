@@ -132,6 +132,6 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
     except OSError as cause:
-        message = f"{host}:{port} cannot be listened on: {cause.strerror or cause}"
+        message = f"cannot listen on {host}:{port}: {cause.strerror or cause}"
         raise InvalidInputError(message, hint="choose another --host or --port") from cause
     return listener

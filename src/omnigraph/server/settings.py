@@ -139,7 +139,7 @@ def read_settings(path: Path | None, **overrides: object) -> ServerSettings:
         try:
             fields = tomllib.loads(text)
         except tomllib.TOMLDecodeError as cause:
-            message = f"{path} is no TOML: {cause}"
+            message = f"{path} is not TOML: {cause}"
             raise InvalidInputError(message, hint="see docs/serving.md") from cause
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
@@ -158,7 +158,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as cause:
-        message = f"there is no file {path}"
+        message = f"file {path} does not exist"
         raise NotFoundError(message, hint="name a TOML file with --config") from cause
     except (OSError, UnicodeDecodeError) as cause:
         message = f"{path} cannot be read: {cause}"

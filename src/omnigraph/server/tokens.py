@@ -96,7 +96,7 @@ class TokenFile:
         """
         token = self._read().get(token_id)
         if token is None:
-            message = f"there is no token {token_id!r}"
+            message = f"token {token_id!r} does not exist"
             raise NotFoundError(message, hint=_HINT)
         revoked = replace(token, revoked_at=token.revoked_at or self._clock.now())
         self._change(lambda all_: [revoked if each.token_id == token_id else each for each in all_])
@@ -168,7 +168,7 @@ def _decode(path: Path) -> list[AccessToken]:
             for row in rows
         ]
     except (OSError, ValueError, KeyError, TypeError) as cause:
-        message = f"{path} is no file of tokens: {cause}"
+        message = f"{path} is not a token file: {cause}"
         raise InvalidInputError(message, hint="restore it from a backup, or delete it") from cause
 
 

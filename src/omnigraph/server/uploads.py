@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 from pyarrow import orc
 
 from omnigraph.formats.compression import Compression
-from omnigraph.load.sources import FileInput, Form, Inputs, StreamInput
+from omnigraph.load.sources import FileInput, Form, Inputs, MemoryInput, StreamInput
 from omnigraph.server.bodies import require_expansion, require_whole_expansion
 
 _MAGIC: Final = {b"\x1f\x8b": Compression.GZIP, b"\x28\xb5\x2f\xfd": Compression.ZSTD}
@@ -24,13 +25,16 @@ class UploadLimits:
     bytes_max: int
     expansion: int
 
-    def check(self, inputs: Inputs) -> None:
+    def check(self, inputs: Inputs, files: Sequence[Path]) -> None:
         """Refuse the inputs of a load if a small file of them stands for very much.
+
+        Args:
+            files: Those that the inputs were sent as.
 
         Raises:
             LimitExceededError: one of them does.
         """
-        for source in inputs.items:
+        for source, file in zip(inputs.items, files, strict=True):
             match source:
                 case FileInput(path=str(path), compression=Compression() as compression):
                     self._check_compressed(Path(path), compression)
@@ -38,6 +42,8 @@ class UploadLimits:
                     self.check_columns(Path(path), form)
                 case StreamInput():
                     self._check_stream(source)
+                case MemoryInput(rows=pa.Table() as rows):
+                    self.check_rows(rows, file)
                 case _:
                     pass
 
@@ -55,6 +61,14 @@ class UploadLimits:
             # Whoever reads it says what is wrong with it.
             return
         require_expansion(expanded, path.stat().st_size, self.expansion)
+
+    def check_rows(self, rows: pa.Table, file: Path) -> None:
+        """Refuse the rows of an Arrow file if they are very many, or very large, for its size.
+
+        Raises:
+            LimitExceededError: they are.
+        """
+        require_expansion(rows.num_rows + rows.nbytes, file.stat().st_size, self.expansion)
 
     def _check_compressed(self, path: Path, compression: Compression) -> None:
         limits = {"bytes_max": self.bytes_max, "expansion": self.expansion}

@@ -197,20 +197,6 @@ class LoginAnswer(BaseModel):
     actor: str
 
 
-class Problem(BaseModel):
-    """What went wrong: RFC 9457, with our code, hint and details."""
-
-    model_config = ConfigDict(extra="allow")
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    code: str
-    hint: str
-    request_id: str
-
-
 class CountsAnswer(BaseModel):
     """How many rows of a type."""
 
@@ -323,6 +309,15 @@ class BranchesAnswer(BaseModel):
     cursor: str | None
 
 
+class PermissionsAnswer(BaseModel):
+    """Whether an actor may do something to branches, by branch, and if not, why."""
+
+    actor: str | None
+    action: str
+    may: dict[str, bool]
+    refusals: dict[str, str]
+
+
 class DeletedBranchAnswer(BaseModel):
     """A branch that was deleted, or would be."""
 
@@ -358,7 +353,8 @@ class DeletedTagAnswer(BaseModel):
 class ConflictAnswer(BaseModel):
     """What two branches changed in ways that exclude each other, or a rule they break together.
 
-    `base`, `ours` and `theirs` are values of a property, or rows.
+    `base`, `ours` and `theirs` are values of a property, or rows. `edges` counts the edges that
+    were deleted along with a node; `reasons` names rules that the row breaks besides.
     """
 
     kind: str
@@ -370,6 +366,9 @@ class ConflictAnswer(BaseModel):
     theirs: Any
     message: str
     facet: str | None = None
+    edges: int = 0
+    edge_counts: dict[str, int] = {}
+    reasons: list[str] = []
 
 
 class FollowUpAnswer(BaseModel):
@@ -378,6 +377,57 @@ class FollowUpAnswer(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     message: str
+
+
+class ManifestConflict(BaseModel):
+    """The table that another writer changed: the version that was expected, and what it has now."""
+
+    table_key: str | None
+    expected: int | None
+    actual: int | None
+
+
+class ViolationAnswer(BaseModel):
+    """Data that breaks a rule of the schema."""
+
+    model_config = ConfigDict(extra="allow")
+
+    rule: str
+    type: str
+    properties: list[str]
+    id: str | None
+    value: Any
+    origin: str
+    message: str
+
+
+class Problem(BaseModel):
+    """What went wrong: RFC 9457, with our code, hint and details.
+
+    `code` is `conflict` for every 409 that comes of a concurrent change; `cause` says which one.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    error: str
+    code: str
+    cause: str
+    hint: str
+    retryable: bool
+    request_id: str
+    manifest_conflict: ManifestConflict | None = Field(
+        None, description="Of a lost race about a table."
+    )
+    merge_conflicts: list[ConflictAnswer] | None = Field(
+        None, description="Of a merge that needs decisions."
+    )
+    violations: list[ViolationAnswer] | None = Field(
+        None, description="Of data that breaks rules: the first of each rule."
+    )
 
 
 class MergeAnswer(BaseModel):
@@ -394,6 +444,7 @@ class MergeAnswer(BaseModel):
     merge_conflicts: list[ConflictAnswer]
     warnings: list[FollowUpAnswer]
     dry_run: bool
+    hidden: list[str] | None = None
 
 
 class ApprovalAnswer(BaseModel):
@@ -474,6 +525,7 @@ class DifferenceAnswer(BaseModel):
     schema_steps: list[dict[str, Any]] = Field(alias="schema")
     changes: dict[str, CountsAnswer]
     rows: list[dict[str, Any]] | None = None
+    hidden: list[str] | None = None
 
 
 class ChangedRowAnswer(BaseModel):
@@ -496,6 +548,7 @@ class ChangedRowsAnswer(BaseModel):
     total: int
     changes: dict[str, CountsAnswer]
     rows: list[ChangedRowAnswer]
+    hidden: list[str] | None = None
 
 
 class ChangedCommitAnswer(BaseModel):
@@ -514,6 +567,7 @@ class ChangesAnswer(BaseModel):
     commits: list[ChangedCommitAnswer]
     cursor: str
     is_newest: bool
+    hidden: list[str] | None = None
 
 
 class EntityAnswer(BaseModel):
@@ -539,6 +593,7 @@ class SnapshotAnswer(BaseModel):
     commit: dict[str, Any]
     schema_digest: str
     tables: list[dict[str, Any]]
+    hidden: list[str] | None = None
 
 
 class SchemaAnswer(BaseModel):
@@ -568,6 +623,7 @@ class SchemaPlanAnswer(BaseModel):
     seconds_estimated: float
     steps: list[dict[str, Any]]
     findings: list[dict[str, Any]]
+    hidden: list[str] | None = None
 
 
 class SchemaChangeAnswer(SchemaPlanAnswer):
@@ -642,11 +698,35 @@ class JobsAnswer(BaseModel):
     cursor: str | None
 
 
+class TableMoveAnswer(BaseModel):
+    """What a recovery did to one table."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    table_key: str
+    start: int = Field(alias="from")
+    to: int
+
+
+class RecoveryEntryAnswer(BaseModel):
+    """What became of an interrupted write."""
+
+    operation_id: str
+    state: str
+    writer_kind: str
+    branch: str
+    actor: str | None
+    recovery_id: str
+    recovered_at: str
+    commit_id: str | None
+    tables: list[TableMoveAnswer]
+
+
 class RecoveryAnswer(BaseModel):
     """Writes that run or were interrupted, and what became of earlier ones."""
 
     live: list[str]
     interrupted: list[str]
     unreadable: list[str]
-    recoveries: list[dict[str, Any]]
+    recoveries: list[RecoveryEntryAnswer]
     cursor: str | None

@@ -20,6 +20,12 @@ from omnigraph.storage.objects import Objects
 REFS_FOLDER: Final = "_refs/branches"
 REF_SUFFIX: Final = ".json"
 
+
+def registration_path(location: str, ref: str) -> str:
+    """The file in which Lance registers a ref of a table; only older releases had it do so."""
+    return f"{location}/{REFS_FOLDER}/{quote(ref, safe='')}{REF_SUFFIX}"
+
+
 Chain: TypeAlias = tuple[tuple[int, str], ...]
 """The forks from main to a ref, each with the version it started at, and the identity of a ref."""
 
@@ -57,7 +63,7 @@ class Forks:
             return None if earlier is None else (*earlier, (fork.version, ref))
         if known is not None:
             return known
-        path = f"{location}/{REFS_FOLDER}/{quote(ref, safe='')}{REF_SUFFIX}"
+        path = registration_path(location, ref)
         stored = self._objects.read(path)
         if stored is None:
             return None

@@ -9,7 +9,7 @@ from typing import Final
 from lance import LanceDataset, LanceOperation
 from lance.dataset import Transaction
 
-from omnigraph.errors import ErrorCode, TableConflictError
+from omnigraph.errors import RETRY_HINT, ErrorCode, TableConflictError
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import PREVIEW_ATTEMPTS_MAX
 from omnigraph.model.commits import OperationKind
@@ -68,7 +68,7 @@ def _commit(
         )
         raise TableConflictError(
             message,
-            hint="read the branch again and plan again",
+            hint=RETRY_HINT,
             code=ErrorCode.TABLE_HEAD_MOVED,
             location=address.location,
             expected=expected,

@@ -27,6 +27,7 @@ from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.protobuf import parse_message
 from omnigraph.storage.search_options import read_options, text_arguments, vector_arguments
+from omnigraph.storage.shared_files import serialized_manifest
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.storage.translate import translate_errors
@@ -39,9 +40,6 @@ Segment = Index
 """Index files over some fragments; unreferenced until they are committed. Opaque outside storage,
 and small: it can be sent to any process."""
 
-
-_PICKLED_MANIFEST: Final = 3
-"""The position of the serialized manifest among what pickle would store of a handle."""
 
 _HIGHEST_FRAGMENT_ID: Final = 11
 """The number that Lance's protobuf message of a manifest gives to `max_fragment_id`."""
@@ -207,8 +205,7 @@ def highest_fragment_id(table: Table) -> int:
     built over another fragment of the same id: its rows would not be found. So a fragment that is
     numbered by hand gets an id above this one.
     """
-    _, arguments = table.handle.__reduce__()  # type: ignore[no-untyped-call]
-    parts = parse_message(arguments[_PICKLED_MANIFEST])
+    parts = parse_message(serialized_manifest(table.handle))
     highest = next((value for number, value in parts if number == _HIGHEST_FRAGMENT_ID), -1)
     assert isinstance(highest, int), "Lance writes a number here"
     # Lance counts on by itself; the others are what a mistake of it would damage.

@@ -13,18 +13,18 @@ from datetime import datetime
 from enum import StrEnum
 from itertools import takewhile
 from typing import Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance import LanceDataset
 
 from omnigraph.clock import is_ulid
-from omnigraph.errors import StorageError
 from omnigraph.limits import NAMED_FILES_PER_CHUNK
 from omnigraph.storage.array_files import ARRAYS_FOLDER, version_of
-from omnigraph.storage.forks import REF_SUFFIX, REFS_FOLDER
+from omnigraph.storage.forks import REF_SUFFIX, REFS_FOLDER, registration_path
 from omnigraph.storage.objects import Entry, Objects
+from omnigraph.storage.shared_files import path_inside
 from omnigraph.storage.tables import REF_FOLDER, Tables, is_minted, ref_folder
 from omnigraph.storage.translate import translate_errors
 
@@ -96,7 +96,7 @@ class Inventory:
     def ref_size(self, ref: str) -> int:
         """How many bytes a ref's own files have, and its name."""
         folder = f"{ref_folder(self.location, ref)}/"
-        name = f"{self.location}/{REFS_FOLDER}/{quote(ref, safe='')}{REF_SUFFIX}"
+        name = registration_path(self.location, ref)
         return sum(
             entry.size
             for entry in self.entries
@@ -125,8 +125,10 @@ def _registered_refs(location: str, entries: Iterable[Entry]) -> Iterator[str]:
     """The refs that Lance has registered, as it does for those of older releases."""
     prefix = f"{location}/{REFS_FOLDER}/"
     for entry in entries:
-        if entry.path.startswith(prefix) and entry.path.endswith(REF_SUFFIX):
-            yield unquote(entry.path.removeprefix(prefix).removesuffix(REF_SUFFIX))
+        if entry.path.startswith(prefix):
+            ref = _registered_ref(entry.path.removeprefix(prefix))
+            if ref is not None:
+                yield ref
 
 
 def _minted_refs(location: str, entries: Iterable[Entry]) -> Iterator[str]:
@@ -137,6 +139,36 @@ def _minted_refs(location: str, entries: Iterable[Entry]) -> Iterator[str]:
             ref = "/".join(takewhile(is_ulid, entry.path.removeprefix(prefix).split("/")))
             if is_minted(ref):
                 yield ref
+
+
+def stray_refs(objects: Objects, location: str) -> dict[str, datetime]:
+    """The refs of a table without minted names, and when the newest file of each was written.
+
+    Older releases and other programs create them. Those are included of which a kill has left
+    only files, or only the name.
+    """
+    times: dict[str, datetime] = {}
+    for folder, find in ((REFS_FOLDER, _registered_ref), (REF_FOLDER, _foldered_ref)):
+        prefix = f"{location}/{folder}"
+        for path, written_at in objects.times(prefix).items():
+            ref = find(path.removeprefix(f"{prefix}/"))
+            if ref is not None and not is_minted(ref):
+                times[ref] = max(written_at, times.get(ref, written_at))
+    return times
+
+
+def _registered_ref(path: str) -> str | None:
+    return unquote(path.removesuffix(REF_SUFFIX)) if path.endswith(REF_SUFFIX) else None
+
+
+def _foldered_ref(path: str) -> str | None:
+    """The ref that a file in the folder of refs is of."""
+    parts = path.split("/")
+    for length in range(1, len(parts)):
+        inside = "/".join(parts[length:])
+        if any(form.fullmatch(inside) for _, form in _FORMS):
+            return "/".join(parts[:length])
+    return None
 
 
 def _table_file(location: str, refs: Collection[str], entry: Entry) -> TableFile | None:
@@ -203,7 +235,7 @@ def collect_named_files(
             for name in _names_of(location, rows.filter(is_removed)):
                 into.by_removed.add(name)
         if ref is not None:
-            _collect_inherited_indexes(handle, location, frozenset(removed), into)
+            _collect_inherited_indexes(tables, handle, location, ref, frozenset(removed), into)
 
 
 def collect_arrays(
@@ -238,11 +270,17 @@ def _names_of(location: str, rows: pa.Table) -> Iterator[str]:
 
 
 def _collect_inherited_indexes(
-    handle: LanceDataset, location: str, removed: frozenset[int], into: NamedFiles
+    tables: Tables,
+    handle: LanceDataset,
+    location: str,
+    ref: str,
+    removed: frozenset[int],
+    into: NamedFiles,
 ) -> None:
     """Add the indexes of other refs, which Lance leaves out (docs/substrate.md, Removing files)."""
     for version in (reference["version"] for reference in handle.version_refs()):
-        opened = handle.checkout_version(version)
+        address = tables.address(location, ref=ref, version=version)
+        opened = tables.at_home(address, handle.checkout_version(version))
         folders = opened.base_paths()
         names = into.by_removed if version in removed else into.by_kept
         for index in opened.describe_indices():
@@ -255,14 +293,9 @@ def _collect_inherited_indexes(
 def _file_name(location: str, place: str) -> str:
     """What `TableFile.name` is for a file that a version names.
 
-    A version names absolute places. The graph may be reached by another path by now, so only the
-    part from the table's own folder on counts: it has an id that no other table has.
+    A version names absolute places, perhaps below a root where the graph was before.
     """
-    start = place.rfind(f"/{location}/")
-    if start < 0:
-        message = f"a version of {location} names {place}, which is not of this table"
-        raise StorageError(message, hint="see 'omnigraph check'")
-    parts = place[start + 1 :].split("/")
+    parts = f"{location}{path_inside(location, place)}".split("/")
     for number in range(len(parts)):
         inside = "/".join(parts[number:])
         for _, form in _FORMS:

@@ -141,16 +141,72 @@ class Objects:
             if not self._root.is_local:
                 obstore.put(self._store, path, iter(parts), mode="overwrite")
                 return
-            # Not by obstore: what it leaves unfinished it never lists, and nobody would find it.
-            target = Path(self._root.uri, path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = target.with_name(f"unfinished-{os.getpid()}-{threading.get_ident()}")
+            with self._unfinished(path) as unfinished, unfinished.open("wb") as file:
+                file.writelines(parts)
+
+    def copy_from(self, source: Objects, entry: Entry) -> bool:
+        """Store an object of another root at the same path, whole or not at all.
+
+        Returns:
+            Whether it was stored; False if the source does not have it any more.
+
+        Raises:
+            StorageError: it has another size than listed, or storage failed.
+        """
+        path, where = entry.path, f"{source._root.uri}/{entry.path}"
+        source._meter.count(reads=1)
+        self._meter.count(writes=1)
+        self._make_directory()
+        with translate_errors("copying", where):
             try:
-                with unfinished.open("wb") as file:
-                    file.writelines(parts)
-                unfinished.replace(target)
-            finally:
-                unfinished.unlink(missing_ok=True)
+                if not self._root.is_local and source.is_local:
+                    self._require_size(Path(source._root.uri, path).stat().st_size, entry, where)
+                    obstore.put(self._store, path, Path(source._root.uri, path), mode="overwrite")
+                    return True
+                if not self._root.is_local:
+                    answer = obstore.get(source._store, path)
+                    self._require_size(answer.meta["size"], entry, where)
+                    if entry.size <= UPLOAD_PART_BYTES:
+                        obstore.put(self._store, path, bytes(answer.bytes()), mode="overwrite")
+                        return True
+                    # Not by `put`: while it reads a stream, no other call of obstore can run.
+                    with obstore.open_writer(
+                        self._store, path, buffer_size=UPLOAD_PART_BYTES
+                    ) as writer:
+                        for part in answer.stream(UPLOAD_PART_BYTES):
+                            writer.write(part)
+                    return True
+                with self._unfinished(path) as unfinished:
+                    if source.is_local:
+                        shutil.copyfile(Path(source._root.uri, path), unfinished)
+                    else:
+                        stream = obstore.get(source._store, path).stream()
+                        with unfinished.open("wb") as file:
+                            file.writelines(stream)
+                    self._require_size(unfinished.stat().st_size, entry, where)
+            except (FileNotFoundError, ObjectNotFoundError) as cause:
+                _require_bucket(cause)
+                return False
+            return True
+
+    @staticmethod
+    def _require_size(size: int, entry: Entry, where: str) -> None:
+        if size != entry.size:
+            message = f"{where} has {size:,} bytes, and was listed with {entry.size:,}"
+            raise StorageError(message, hint="try again")
+
+    @contextmanager
+    def _unfinished(self, path: str) -> Iterator[Path]:
+        """A local file to write, which is the object at `path` at the end of the block."""
+        # Not by obstore: what it leaves unfinished it never lists, and nobody would find it.
+        target = Path(self._root.uri, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = target.with_name(f"unfinished-{os.getpid()}-{threading.get_ident()}")
+        try:
+            yield unfinished
+            unfinished.replace(target)
+        finally:
+            unfinished.unlink(missing_ok=True)
 
     @contextmanager
     def write(self, path: str) -> Iterator[pa.NativeFile]:

@@ -213,5 +213,8 @@ class Refs:
     def _require_path_free(self, location: str, name: str) -> None:
         for other in self.registered(location):
             if other.startswith(f"{name}/") or name.startswith(f"{other}/"):
-                message = f"a ref {name} cannot stand beside {other}: one lies below the other"
+                message = (
+                    f"ref {name} cannot exist together with {other}: one name is a path below "
+                    "the other"
+                )
                 raise InvalidNameError(message, hint="choose a name that shares no path with it")

@@ -39,12 +39,12 @@ class RemotePath:
         RemotePath(bucket='s3://lake', key='raw/2024')
 
         Raises:
-            InvalidInputError: it names no bucket.
+            InvalidInputError: it does not name a bucket.
         """
         scheme, _, rest = text.partition("://")
         bucket, _, key = rest.partition("/")
         if not bucket:
-            message = f"{text[:200]} names no bucket"
+            message = f"{text[:200]} does not name a bucket"
             hint = f"write {scheme}://bucket/path"
             raise InvalidInputError(message, hint=hint, code=ErrorCode.INVALID_URI)
         return cls(f"{scheme}://{bucket}", key.strip("/"))
@@ -111,7 +111,7 @@ def missing_file_error(path: RemotePath) -> NotFoundError:
     beside = islice(list_files(RemotePath(path.bucket, folder)), _NEARBY_MAX)
     depth = len(folder) + 1 if folder else 0
     names = {file.path.key[depth:].partition("/")[0] for file in beside}
-    message = f"there is no object {path.url[:200]}, and none below it"
+    message = f"no object exists at or below {path.url[:200]}"
     otherwise = "check the path: it is the name of an object, or of a folder of them"
     return NotFoundError(message, hint=did_you_mean(path.name, names, otherwise=otherwise))
 

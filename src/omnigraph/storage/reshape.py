@@ -178,7 +178,7 @@ def _without_rows(fragment: Fragment) -> Fragment:
 def _require_distinct(names: Sequence[str]) -> None:
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
-        message = f"column {repeated[0]} stands twice among the columns of a table"
+        message = f"duplicate column: the table has two columns named {repeated[0]}"
         raise InvalidInputError(message)
 
 

@@ -42,7 +42,7 @@ class Root:
         '/data/my graph'
 
         Raises:
-            InvalidInputError: the text is empty, has an unknown scheme, or names no bucket.
+            InvalidInputError: the text is empty, has an unknown scheme, or does not name a bucket.
             InvalidParameterError: it is neither a text nor a path.
         """
         text = str(require_path(place, "the graph's place", hint=_HINT))
@@ -91,7 +91,7 @@ class Root:
         try:
             return cls(str(Path(text).expanduser().absolute()))
         except RuntimeError as cause:
-            message = f"{text} names the home directory of nobody"
+            message = f"{text} names the home directory of an unknown user"
             raise _invalid_uri(message) from cause
 
     @classmethod

@@ -21,8 +21,10 @@ from omnigraph.storage import lookups, truncation
 from omnigraph.storage.columns import keep_rows
 from omnigraph.storage.pieces import FragmentFiles
 from omnigraph.storage.places import fragment_ids_of, offsets_of, sort_distinct
+from omnigraph.storage.replacements import find_replacements
 from omnigraph.storage.streams import Relay
 from omnigraph.storage.tables import (
+    KEY,
     ROW_ADDRESS,
     ROW_ID,
     Fragment,
@@ -31,9 +33,6 @@ from omnigraph.storage.tables import (
     Tables,
 )
 from omnigraph.storage.translate import translate_errors
-
-KEY: Final = "id"
-"""The column that identifies a row in every node and edge table."""
 
 _PLACES: Final = pa.schema([(KEY, pa.utf8()), (ROW_ID, pa.uint64()), (ROW_ADDRESS, pa.uint64())])
 
@@ -53,6 +52,7 @@ class StagedWrite:
             does not exist yet, the tables it will belong to.
         row_count: How many rows the table will hold.
         followed_by: Operations after the first one that change no row.
+        unchanged: Rows of an upsert that the table has already, value for value.
     """
 
     address: TableAddress
@@ -60,6 +60,7 @@ class StagedWrite:
     operation: LanceOperation.BaseOperation
     row_count: int
     followed_by: tuple[LanceOperation.BaseOperation, ...] = ()
+    unchanged: int = 0
 
     @property
     def version(self) -> int:
@@ -109,22 +110,28 @@ def stage_append(table: Table, rows: Rows) -> StagedWrite:
     return stage_change(table, files=write_files(table, rows))
 
 
-def stage_upsert(table: Table, rows: pa.Table) -> StagedWrite:
+def stage_upsert(table: Table, rows: pa.Table) -> StagedWrite | None:
     """Prepare to update the rows whose id exists, keeping their row ids, and to insert the others.
+
+    Rows that the table has already, value for value, are not written. If it has all of them, there
+    is nothing to stage, and the result is None.
 
     Raises:
         InvalidInputError: an id is null, or occurs twice in `rows`. Nothing was written.
     """
     _require_distinct_ids(rows)
-    existing = locate(table, rows[KEY])
-    places = pc.index_in(rows[KEY].combine_chunks(), value_set=existing[KEY].combine_chunks())
-    order = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
-    updated = rows.take(pa.array(order))
-    inserted = rows.filter(places.is_null())
-    row_ids = existing[ROW_ID].take(places.take(pa.array(order))).to_pylist()
+    found = find_replacements(table, rows)
+    if not (len(found.inserted) or len(found.addresses)):
+        return None
     # Updated rows come first: Lance binds the given row ids to the leading rows of the new files.
-    files = write_files(table, pa.concat_tables([updated, inserted]), row_ids=row_ids)
-    return stage_change(table, files=files, deletions=delete_rows(table, existing[ROW_ADDRESS]))
+    files = write_files(
+        table,
+        pa.concat_tables([found.updated, found.inserted]),
+        row_ids=found.row_ids.to_pylist(),
+    )
+    deletions = delete_rows(table, found.addresses)
+    staged = stage_change(table, files=files, deletions=deletions)
+    return dataclasses.replace(staged, unchanged=found.unchanged)
 
 
 def stage_rows(
@@ -340,7 +347,7 @@ def _require_distinct_ids(rows: pa.Table) -> None:
         return
     counts = ids.value_counts()
     repeated = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-    message = f"the id {repeated[0].as_py()!r} stands twice among the rows to write"
+    message = f"duplicate id: {repeated[0].as_py()!r} occurs twice in the rows to write"
     raise InvalidInputError(message)
 
 

@@ -35,9 +35,13 @@ from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.pieces import Pieces
 from omnigraph.storage.roots import Root
+from omnigraph.storage.shared_files import with_shared_files_in
 from omnigraph.storage.streams import translate_stream
 from omnigraph.storage.translate import translate_errors
 from omnigraph.storage.values import KnownFragments, Values
+
+KEY: Final = "id"
+"""The column that identifies a row in every node and edge table."""
 
 ROW_ID: Final = "_rowid"
 """Stable across updates and compaction: the identity of a row."""
@@ -115,18 +119,20 @@ class Table:
         return tuple(fragment.metadata for fragment in self.handle.get_fragments())
 
     def data_paths(self) -> Iterator[str]:
-        """The paths of its data files below the root; files elsewhere are left out. Reads nothing.
-
-        A copy of a graph reads files of the original on its branches (docs/branches.md).
-        """
+        """The paths of its data files below the root. Reads nothing."""
         root = f"{self.address.root.uri}/"
         folders = {number: base.path for number, base in self.handle.base_paths().items()}
         own = f"{root}{self.address.folder}"
         for fragment in self.fragments():
             for file in fragment.files:
                 folder = own if file.base_id is None else folders[file.base_id]
-                if folder.startswith(root):
-                    yield f"{folder.removeprefix(root)}/data/{file.path}"
+                yield f"{folder.removeprefix(root)}/data/{file.path}"
+
+    def shared_refs(self) -> frozenset[str]:
+        """The other refs of the table that it shares files with, main left out. Reads nothing."""
+        folder = f"{self.address.uri}/{REF_FOLDER}/"
+        shared = (base.path for base in self.handle.base_paths().values())
+        return frozenset(p.removeprefix(folder) for p in shared if p.startswith(folder))
 
     def index_folder(self, uuid: str, base_id: int | None) -> str:
         """The folder with the files of a segment of an index: here, or where this was forked from.
@@ -152,7 +158,8 @@ class Table:
         if changed is not None:
             stale = tuple(changed)
             known = {column: part.without(stale) for column, part in self.known.copy().items()}
-        table = Table(replace(self.address, version=version), handle, self.owner, known)
+        address = replace(self.address, version=version)
+        table = Table(address, self.owner.at_home(address, handle), self.owner, known)
         self.owner.follow(self, table)
         return table
 
@@ -473,9 +480,10 @@ class Tables:
     def adopt(self, location: str, ref: str, handle: LanceDataset) -> None:
         """Open the first version of a ref later through the handle that made it."""
         self._keep_ref_handle(location, ref, handle, adopted=True)
-        table = Table(self.address(location, ref=ref, version=handle.version), handle, self)
+        address = self.address(location, ref=ref, version=handle.version)
+        table = Table(address, self.at_home(address, handle), self)
         self._remember(table)
-        self._see(table.address)
+        self._see(address)
 
     def _pin(self, address: TableAddress, handle: LanceDataset) -> Table:
         """The table already pinned at this address, or a new one, pinned from now on."""
@@ -485,33 +493,30 @@ class Tables:
         # again, so its versions are distinguished by their creation times.
         if pinned is not None and pinned.handle.get_version() == handle.get_version():
             return pinned
-        if address.ref is not None:
-            self._require_shared_files(address, handle)
-        table = Table(address, handle, self)
+        with translate_errors("opening", str(address)):
+            table = Table(address, self.at_home(address, handle), self)
         self._remember(table)
         return table
 
-    def _require_shared_files(self, address: TableAddress, handle: LanceDataset) -> None:
-        """Reject a ref with missing base tables: Lance stores absolute paths of shared files."""
-        here = self.uri(address.location)
-        for shared in (base.path for base in handle.base_paths().values()):
-            # Another ref of this same table is where this one is.
-            if shared == here or shared.startswith(f"{here}/"):
-                continue
-            try:
-                with translate_errors("opening", shared):
-                    lance.dataset(shared, session=self._session)
-            except StorageError as cause:
-                if Objects(Root.parse(shared), self._meter).holds_any("_versions"):
-                    raise
-                # A branch of a branch shares files below the location of the table.
-                made_at = shared.rpartition(f"/{address.location}")[0] or shared
-                message = (
-                    f"a branch of {self._root.uri} shares files with {made_at}, which is not "
-                    "there: a graph with branches stays where it was made"
-                )
-                hint = "move the graph back, or make a link to it there"
-                raise StorageError(message, hint=hint, path=made_at) from cause
+    def at_home(self, address: TableAddress, handle: LanceDataset) -> LanceDataset:
+        """A handle of the same version that finds its shared files, wherever the graph was made.
+
+        Raises:
+            StorageError: it shares files with a folder that is not of this table.
+        """
+        if address.ref is None:
+            return handle
+        home = with_shared_files_in(
+            handle,
+            uri=address.uri,
+            location=address.location,
+            folder_uri=self.uri(address.folder),
+            session=self._session,
+            block_size=self._block_bytes(address.location),
+        )
+        if home is not handle:
+            self._meter.watch_new_ref(home)
+        return home
 
     def _remember(self, table: Table) -> None:
         with self._lock:

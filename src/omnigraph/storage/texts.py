@@ -54,7 +54,7 @@ def query_text(given: object) -> Source:
         raise misfit_error(given, "source", "the text of a query, or a path to a .gq file")
     if given.endswith(".gq") and "{" not in given:
         name = given[:200]
-        message = f"{name} is the name of a file, and no query"
+        message = f"{name} is a file name, not a query"
         hint = f"give the text, or --query {name}, which is Path({json.dumps(name)}) in Python"
         raise InvalidParameterError(message, hint=hint, name="source")
     return Source("query", given)
@@ -75,10 +75,10 @@ def read_file(
     try:
         data = path.read_bytes()
     except FileNotFoundError as cause:
-        message = f"there is no {what} {path}"
+        message = f"{what} {path} does not exist"
         raise NotFoundError(message, hint=near_file(path, otherwise=hint)) from cause
     except (OSError, ValueError) as cause:
         reason = cause.strerror if isinstance(cause, OSError) else cause
-        message = f"the {what} {path} cannot be read: {reason}"
+        message = f"{what} {path} cannot be read: {reason}"
         raise InvalidInputError(message, hint=hint) from cause
     return decode_text(data, str(path))

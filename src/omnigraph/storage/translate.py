@@ -11,6 +11,7 @@ from lance.commit import CommitConflictError
 from obstore.exceptions import BaseError as ObjectStoreError
 
 from omnigraph.errors import (
+    RETRY_HINT,
     ErrorCode,
     NotFoundError,
     OmnigraphError,
@@ -75,7 +76,7 @@ def translate_errors(action: str, where: str) -> Iterator[None]:
         raise
     except CommitConflictError as cause:
         message = f"{action} {where} lost a race"
-        hint = "read the branch again and plan again"
+        hint = RETRY_HINT
         raise TableConflictError(message, hint=hint, code=ErrorCode.TABLE_HEAD_MOVED) from cause
     # A number that does not fit Lance's, such as a negative version, is an OverflowError.
     except (OSError, ValueError, RuntimeError, OverflowError, ObjectStoreError) as cause:
@@ -111,7 +112,7 @@ def _to_error(action: str, where: str, cause: Exception) -> OmnigraphError:
         hint = f"check the credentials for the bucket: {_credentials_for(where)}"
         return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
     if any(mark in text for mark in _NO_CREDENTIALS):
-        message = f"{action} {where} failed for want of credentials: {reason}"
+        message = f"{action} {where} failed, because no credentials were found: {reason}"
         hint = f"set {_credentials_for(where)}"
         return StorageError(message, hint=hint, code=ErrorCode.STORAGE_DENIED)
     if any(mark in text for mark in _WRONG_REGION):

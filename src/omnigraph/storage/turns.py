@@ -7,8 +7,8 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,17 @@ from omnigraph.storage.roots import Root
 
 _POLL_SECONDS: Final = 0.002
 _locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+
+@contextmanager
+def turns(root: Root, names: Iterable[str], *, seconds_max: float) -> Iterator[None]:
+    """Hold several turns during the block. The wait for all of them together has one limit."""
+    ends = time.monotonic() + seconds_max
+    with ExitStack() as held:
+        for name in names:
+            left = max(0.0, ends - time.monotonic())
+            held.enter_context(turn(root, name, seconds_max=left))
+        yield
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Final, Self
 
-from omnigraph.choices import EmbedWhen, EngineName, Mode, OnError
+from omnigraph.choices import EmbedWhen, EngineName, Mode, OnDuplicate, OnError
 from omnigraph.clock import Clock, back_off
 from omnigraph.errors import (
     AlreadyExistsError,
@@ -19,6 +19,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import STREAM_ATTEMPTS_MAX, STREAM_BACKOFF_SECONDS_MAX
+from omnigraph.load.duplicates import choose_on_duplicate
 from omnigraph.load.loads import LoadRequest, Loads
 from omnigraph.load.quarantine import RejectsFile, require_local
 from omnigraph.load.results import LoadResult
@@ -42,6 +43,8 @@ class StreamSettings:
         of: The type of its rows, or how each row says its own.
         rejects: The directory for rows that break rules, a file for each batch that has some; None
             where they stop the stream.
+        on_duplicate: Which of several rows of one id in a batch is loaded.
+        order_by: The column that orders the rows of a batch.
         adopts: Whether a checkpoint may have done batches that the branch does not have.
     """
 
@@ -52,6 +55,8 @@ class StreamSettings:
     ignore_unknown: bool = False
     embed: EmbedWhen = EmbedWhen.AUTO
     adopts: bool = False
+    on_duplicate: OnDuplicate = OnDuplicate.REJECT
+    order_by: str | None = None
 
     @classmethod
     def parse(
@@ -67,6 +72,8 @@ class StreamSettings:
         ignore_unknown: bool,
         embed: str,
         adopts: bool,
+        on_duplicate: str | None,
+        order_by: str | None,
     ) -> Self:
         """Validate what a caller gave.
 
@@ -81,7 +88,7 @@ class StreamSettings:
             raise InvalidParameterError(message, hint="use append or merge", name="mode")
         is_kept = require_choice(on_error, OnError, "on_error") is OnError.QUARANTINE
         if is_kept != (rejects is not None):
-            message = "rows that break rules are written to rejects when on_error is quarantine"
+            message = "on_error quarantine and rejects go together"
             raise InvalidParameterError(message, hint="give both, or neither", name="rejects")
         return cls(
             require_stream_name(name),
@@ -91,6 +98,8 @@ class StreamSettings:
             ignore_unknown,
             require_choice(embed, EmbedWhen, "embed"),
             adopts,
+            choose_on_duplicate(on_duplicate, chosen, is_ordered=order_by is not None),
+            order_by,
         )
 
     def source(self, rows: object) -> Source:
@@ -153,7 +162,7 @@ class StreamWriter:
             StreamError: the checkpoint and the branch contradict each other. Nothing was written.
             IntegrityError: rows break rules of the schema. Nothing became visible.
             NotFoundError: the branch was deleted, or the schema lost the type.
-            ConflictError: others kept changing the same tables. Nothing became visible.
+            ConflictError: other processes kept changing the same tables. Nothing became visible.
             OutcomeUnknownError: whether the commit landed is unknown; the next run finds out.
         """
         attempt = 0
@@ -194,6 +203,8 @@ class StreamWriter:
             ignore_unknown=settings.ignore_unknown,
             engine=engine,
             embed=settings.embed,
+            on_duplicate=settings.on_duplicate,
+            order_by=settings.order_by,
         )
 
     def _rejects_file(self, batch: StreamBatch) -> RejectsFile | None:

@@ -99,7 +99,7 @@ def start_ingest(
         hint = 'write it with stream.writeStream.format("omnigraph")'
         raise InvalidInputError(message, hint=hint, code=ErrorCode.ENGINE_UNAVAILABLE)
     if not (isinstance(stream, DataFrame) and stream.isStreaming):
-        message = f"a {type(stream).__name__} that is no stream was given"
+        message = f"a {type(stream).__name__} was given instead of a stream"
         hint = "make it with spark.readStream; graph.load loads all other rows"
         raise InvalidParameterError(message, hint=hint, name="stream")
     silence_loggers()
@@ -115,7 +115,7 @@ def start_ingest(
         try:
             sink = sink.trigger(**arguments)
         except PySparkException as cause:
-            message = f"every is {trigger.every!r}, and no interval: {cause}"
+            message = f"every is {trigger.every!r}, which is not an interval: {cause}"
             raise InvalidParameterError(message, hint="such as 10 seconds", name="every") from cause
     try:
         query = sink.start()

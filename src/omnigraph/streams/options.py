@@ -39,8 +39,8 @@ _READ: Final = (
 )  # fmt: skip
 _WRITE: Final = (
     "graph", "path", "router", "envelope", "branch", "mode", "onError", "rejects", "stream",
-    "ignoreUnknown", "embed", "adopt", "actor", "message", "policy", "checkpointLocation",
-    "queryName",
+    "onDuplicate", "orderBy", "ignoreUnknown", "embed", "adopt", "actor", "message", "policy",
+    "checkpointLocation", "queryName",
 )  # fmt: skip
 
 
@@ -192,6 +192,8 @@ def parse_sink(options: Mapping[str, str]) -> SinkOptions:
         ignore_unknown=read_flag(given, "ignoreunknown"),
         embed=given.get("embed", "auto"),
         adopts=read_flag(given, "adopt"),
+        on_duplicate=given.get("onduplicate"),
+        order_by=given.get("orderby"),
     )
     if isinstance(settings.of, str):
         Catalogs(store.objects).of(now.schema_digest).type_named(settings.of)
@@ -202,7 +204,7 @@ def _require_known(options: Mapping[str, str], known: tuple[str, ...]) -> dict[s
     given = by_name(options)
     unknown = sorted(given.keys() - {name.lower() for name in known})
     if unknown:
-        message = f"there is no option {unknown[0]!r}"
+        message = f"{unknown[0]!r} is not a valid option"
         raise InvalidParameterError(message, hint=f"options are {', '.join(known)}")
     if "graph" not in given:
         message = "the option graph is missing"

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from omnigraph.clock import SystemClock
+from omnigraph.connector.failures import hide_frames
 from omnigraph.connector.writer import PartitionRows, open_loads, open_stored, store_partition
 from omnigraph.engine.spark.types import arrow_schema
 from omnigraph.errors import InvalidParameterError
@@ -48,13 +49,14 @@ class StreamSink(DataSourceStreamArrowWriter):
         """Store one partition's rows. Runs in an executor; safe to run twice."""
         return store_partition(self._task.scratch, iterator)
 
+    @hide_frames()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Load the stored rows unless the branch has the batch, and delete their files.
 
         Raises:
             StreamError: the checkpoint and the branch contradict each other. Nothing was written.
             IntegrityError: rows break rules of the schema. Nothing became visible.
-            ConflictError: others kept changing the same tables. Nothing became visible.
+            ConflictError: other processes kept changing the same tables. Nothing became visible.
             NotAllowedError: the policy does not allow it. Nothing became visible.
         """
         task, options = self._task, self._task.options

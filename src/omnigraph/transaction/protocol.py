@@ -12,11 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 from omnigraph.clock import Clock, back_off, creation_time
 from omnigraph.engine.protocol import Data
 from omnigraph.errors import (
+    RETRY_HINT,
     BranchNotFoundError,
     ConflictError,
     ErrorCode,
@@ -28,7 +29,7 @@ from omnigraph.errors import (
     TableConflictError,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.integrity.violations import IntegrityError
+from omnigraph.integrity.violations import IntegrityError, Violation
 from omnigraph.limits import (
     EXCLUSION_BACKOFF_SECONDS_MAX,
     EXCLUSION_SECONDS_MAX,
@@ -50,7 +51,6 @@ from omnigraph.manifest.expectations import (
     require,
 )
 from omnigraph.manifest.lifecycle import create_table, write_schema_text
-from omnigraph.manifest.migrations import migrate
 from omnigraph.manifest.publisher import Publication, publish, record_batch
 from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.manifest.removals import find_let_go
@@ -69,12 +69,13 @@ from omnigraph.recovery.owners import this_process, track_operation
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.storage import heads
 from omnigraph.storage.staging import StagedWrite
-from omnigraph.storage.tables import REF_FOLDER, Table, is_minted
-from omnigraph.storage.turns import turn
+from omnigraph.storage.tables import Table, is_minted, ref_folder
+from omnigraph.storage.turns import turns
 from omnigraph.transaction.view import View, view_at
 from omnigraph.transaction.work import (
     CreatedTable,
     Report,
+    RowCounts,
     SchemaChange,
     StagedTables,
     TransactionResult,
@@ -139,9 +140,25 @@ Admit: TypeAlias = "Callable[[Order, Collection[str]], None]"
 """Raises if the actor of a write may not make it. Called before the plan, and after it with the
 types that the write changes."""
 
+AdmitReads: TypeAlias = "Callable[[Order, Collection[str]], None]"
+"""Raises if the actor of a write may not read these types."""
+
 AdmitResult: TypeAlias = "Callable[[Order, Work[Any], View, View], None]"
 """Raises if the actor of a write may not leave its result behind. Called after staging with the
 plan, the view that it was made on, and the view that it would make."""
+
+
+class WriterSight(Protocol):
+    """What the actor of a write may be told of rows."""
+
+    def limit_violations(self) -> AbstractContextManager[None]:
+        """Let the violations of a block say nothing about rows of hidden types."""
+        ...
+
+    def violation(self, violation: Violation) -> Violation:
+        """A violation as the actor may see it."""
+        ...
+
 
 Conceal: TypeAlias = "Callable[[str], AbstractContextManager[None]]"
 """Makes a branch that the actor may not read look like one that does not exist, for a block that
@@ -167,18 +184,41 @@ class _Claim:
     read_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class _PlanOnBranch:
+    """A plan that was made on one state of the branch, and the tables in which it replaces rows."""
+
+    snapshot: Snapshot
+    replaces: frozenset[TableKey]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, work: Work[Any], staged: StagedTables) -> Self:
+        """The plan, staged. An insert replaces rows if the table grows by fewer than it writes."""
+        replaces = (
+            key
+            for key, write in staged.changes.items()
+            if key in work.inserts
+            and write.row_count - snapshot.pin(key).row_count + write.unchanged < work.inserts[key]
+        )
+        return cls(snapshot, frozenset(replaces))
+
+
 class Transactions:
     """Runs the writes of one graph handle.
 
     Attributes:
         admit: Decides whether a write is allowed; None if every write is.
+        admit_reads: Decides whether a write may read rows of types; None if it may read all.
         admit_result: Decides whether its result is; None if every result is.
+        sight_of: Says what the actor of a write may be told; None if it may be told everything.
         conceal: Hides which branches there are; None if everybody may know.
         after_commit: Follows each commit that changed tables, unless its work is bulk.
     """
 
     admit: Admit | None = None
+    admit_reads: AdmitReads | None = None
     admit_result: AdmitResult | None = None
+    sight_of: Callable[[Order], WriterSight] | None = None
     conceal: Conceal | None = None
     after_commit: AfterCommit | None = None
 
@@ -211,7 +251,8 @@ class Transactions:
         """
         if self.admit is not None:
             self.admit(order, ())
-        with nullcontext() if self.conceal is None else self.conceal(order.branch):
+        shown = nullcontext() if self.sight_of is None else self.sight_of(order).limit_violations()
+        with shown, nullcontext() if self.conceal is None else self.conceal(order.branch):
             landed = self._run(order, plan)
         if self.after_commit is None or not landed.tables or order.kind in MAINTENANCE_KINDS:
             return landed
@@ -220,8 +261,9 @@ class Transactions:
 
     def _run(self, order: Order, plan: Callable[[View], Work[Report]]) -> TransactionResult[Report]:
         order = replace(order, begun_at=self._clock.now())
-        if (result := self._run_on_left(order, plan)) is not None:
-            return result
+        first = self._run_on_left(order, plan)
+        if isinstance(first, TransactionResult):
+            return first
         with ExitStack() as queue:
             attempt = 0
             while True:
@@ -235,6 +277,9 @@ class Transactions:
                 if not staged.changes and work.schema_change is None:
                     recorded = self._record(order, view.snapshot, work)
                     return TransactionResult(work.report, view, recorded)
+                planned = _PlanOnBranch.of(view.snapshot, work, staged)
+                self._require_same_inserts(order, first, planned)
+                first = first or planned
                 if attempt == 0:
                     # From the second attempt on, this writer plans while it holds its turns.
                     queue.enter_context(self._take_turns(order, view.snapshot, work))
@@ -249,12 +294,25 @@ class Transactions:
                     if is_stray and attempt < REPLANS_MAX:
                         pins = _pins(view.snapshot, staged.changes)
                         self.recovery.restore_pins(order.branch, pins)
-                    elif not self._may_replan(order, view.snapshot, work, conflict, attempt):
+                    elif not self._may_replan(order, planned, work, conflict, attempt):
                         raise
                     back_off(self._clock, attempt, seconds_max=EXCLUSION_BACKOFF_SECONDS_MAX)
                     attempt += 1
                 else:
                     return result
+
+    def require_admitted(
+        self, order: Order, *, changes: Collection[str], reads: Collection[str] = ()
+    ) -> None:
+        """Refuse a plan by the types that it changes and reads, before it reads a row.
+
+        Raises:
+            NotAllowedError: the actor may not change, or not read, one of them. Nothing was read.
+        """
+        if self.admit is not None:
+            self.admit(order, changes)
+        if self.admit_reads is not None:
+            self.admit_reads(order, reads)
 
     def _require_not_replaced(self, order: Order, found: Branch | None) -> None:
         """Reject a branch that took the name of the one that this handle left, during a write."""
@@ -275,7 +333,7 @@ class Transactions:
             return self.recovery.heal_for_write(order.branch)
         if self.recovery.is_needed(order.branch):
             message = f"a write to branch {order.branch} was interrupted"
-            hint = "the next write or read-write open brings it to an end"
+            hint = "the next write or read-write open completes it or rolls it back"
             raise ConflictError(message, hint=hint, code=ErrorCode.TABLE_BUSY)
         return None
 
@@ -290,14 +348,14 @@ class Transactions:
         elif expected != now.head.rows_from:
             # The caller may name maintenance that other maintenance followed.
             opened = self._manifest.open(order.branch)
-            named = self._manifest.lookup(opened, order.branch, expected)
+            named = self._manifest.lookup(opened, expected)
             rows_from = expected if named is None else named.rows_from
         return replace(order, expect_rows_from=rows_from)
 
     def _may_replan(
         self,
         order: Order,
-        planned_on: Snapshot,
+        planned: _PlanOnBranch,
         work: Work[Report],
         conflict: ConflictError,
         attempt: int,
@@ -309,16 +367,51 @@ class Transactions:
             # A caller that waited that long for a busy table should know; and one whose request
             # another process carries out looks for its result.
             return False
-        if work.replans:
+        if work.replans and not planned.replaces:
             return True
         # If only maintenance or a recovery moved the tables, the same plan is made again.
-        now = self._manifest.current(order.branch)
-        return now.ref == planned_on.ref and now.head.rows_from == planned_on.head.rows_from
+        now, before = self._manifest.current(order.branch), planned.snapshot
+        return now.ref == before.ref and now.head.rows_from == before.head.rows_from
+
+    def _require_same_inserts(
+        self, order: Order, first: _PlanOnBranch | None, now: _PlanOnBranch
+    ) -> None:
+        """Reject an insert that would replace a row which was committed since the caller asked.
+
+        If nothing was committed since, the first plan was made on an older state that this handle
+        remembered.
+        """
+        if first is None:
+            return
+        assert order.begun_at is not None, "the transaction sets it"
+        old, new = first.snapshot, now.snapshot
+        overtaken = [key for key in now.replaces if old.pin(key).place != new.pin(key).place]
+        if not overtaken or old.head.rows_from == new.head.rows_from:
+            return
+        opened = self._manifest.open(order.branch)
+        newest = self._manifest.lookup(opened, new.head.rows_from)
+        if newest is not None and newest.created_at <= order.begun_at:
+            return
+        key = min(overtaken)
+        expected, actual = old.pin(key).version, new.pin(key).version
+        message = (
+            f"requirement failed: table {key} on branch {order.branch} is at version {actual}, "
+            f"expected {expected}; a concurrent write inserted a row with the same key"
+        )
+        raise TableConflictError(
+            message,
+            hint="read the row, then insert again to replace it or update it",
+            table_key=str(key),
+            expected=expected,
+            actual=actual,
+        )
 
     def _run_on_left(
         self, order: Order, plan: Callable[[View], Work[Report]]
-    ) -> TransactionResult[Report] | None:
-        """The write, planned on the state in which this handle left the branch; None if it failed.
+    ) -> TransactionResult[Report] | _PlanOnBranch | None:
+        """The write, planned on the state in which this handle left the branch.
+
+        If others moved the branch meanwhile, this is only the plan; None if there is none.
 
         This saves reading the branch and the sidecars before the plan: the claim lists the sidecars
         in any case, and nothing is applied unless the branch is where the plan was made. A failure
@@ -335,6 +428,7 @@ class Transactions:
             return None
         if not staged.changes:
             return None
+        planned = _PlanOnBranch.of(left, work, staged)
         with ExitStack() as stack:
             stack.enter_context(self._take_turns(order, left, work))
             stack.enter_context(self._on_branch(left))
@@ -343,13 +437,13 @@ class Transactions:
             except (ConflictError, BranchNotFoundError) as failure:
                 if failure.code is ErrorCode.TABLE_BUSY:
                     raise
-                return None
+                return planned
             try:
                 return self._land(order, view, work, staged, claimed)
             except ConflictError as conflict:
-                if not self._may_replan(order, left, work, conflict, attempt=0):
+                if not self._may_replan(order, planned, work, conflict, attempt=0):
                     raise
-                return None
+                return planned
 
     def _plan(
         self, order: Order, view: View, plan: Callable[[View], Work[Report]]
@@ -391,7 +485,7 @@ class Transactions:
         return View(view.snapshot, catalog, Data(open_table))
 
     def _view(self, branch: BranchName, found: Branch | None) -> View:
-        """The branch's current view, in the newest format: older ones may have wrong row counts."""
+        """The branch's current view."""
         left = self._manifest.left(branch)
         now = self._manifest.snapshot(self._manifest.open(branch, found=found), branch)
         if left is None or left.head.commit_id == now.head.commit_id:
@@ -399,9 +493,6 @@ class Transactions:
         else:
             # Others write to it: a plan on the state that this handle left would be in vain.
             self._shared.add(branch)
-        if now.head.operation is OperationKind.LEGACY:
-            migrate(self._manifest, self._clock, branch)
-            now = self._manifest.current(branch)
         return view_at(self._store, self._catalogs, now)
 
     @contextmanager
@@ -644,7 +735,7 @@ class Transactions:
         if not ahead:
             return opened
         if all(self.recovery.is_stray(pin, head) for pin, head in ahead):
-            message = "a recovery that slept has restored tables of this write"
+            message = "a stalled recovery rolled back tables of this write"
             raise ConflictError(message, hint="try again", code=ErrorCode.STRAY_RESTORE)
         raise _drift_error(order.branch, *ahead[0])
 
@@ -654,7 +745,7 @@ class Transactions:
         The claim excludes other writes with the same commit id, so none lands from now on.
         """
         earlier = None if order.attempt is None else order.attempt.commit_id
-        if earlier is None or self._manifest.lookup(opened, order.branch, earlier) is None:
+        if earlier is None or self._manifest.lookup(opened, earlier) is None:
             return
         message = f"the request has landed as commit {earlier}"
         raise ConflictError(message, hint="nothing is left to do", code=ErrorCode.REQUEST_TAKEN)
@@ -698,7 +789,7 @@ class Transactions:
             message = f"{key} moved from version {pinned.version} to {head} under this write"
             raise TableConflictError(
                 message,
-                hint="read the branch again and plan again",
+                hint=RETRY_HINT,
                 table_key=str(key),
                 expected=pinned.version,
                 actual=head,
@@ -710,15 +801,15 @@ class Transactions:
             self.recovery.resolve(intent)
             opened = self._manifest.open(intent.branch)
             assert intent.commit_id is not None, "this release gives every intent one"
-            landed = self._manifest.lookup(opened, intent.branch, intent.commit_id)
+            landed = self._manifest.lookup(opened, intent.commit_id)
         except BranchNotFoundError:
             raise branch_deleted_error(intent.branch) from failure
         except OmnigraphError as second:
             # A later recovery may still find it complete, and publish it.
             message = f"{failure.message}; and undoing it failed: {second.message}"
             hint = (
-                "the next write or read-write open brings it to an end; look for the commit then, "
-                "before writing again"
+                "the next write or read-write open completes it or rolls it back; look for the "
+                "commit then, before writing again"
             )
             raise OutcomeUnknownError(message, hint=hint, commit_id=intent.commit_id) from failure
         if landed is None:
@@ -732,15 +823,20 @@ class Transactions:
             # The commit is published. The next writer deletes the sidecar.
             _log.warning("the sidecar of %s stays: %s", intent.operation_id, failure)
 
-    @contextmanager
-    def _take_turns(self, order: Order, planned_on: Snapshot, work: Work[Report]) -> Iterator[None]:
-        """Queue behind other writers of the same tables; after a timeout, continue without."""
+    def _take_turns(
+        self, order: Order, planned_on: Snapshot, work: Work[Report]
+    ) -> AbstractContextManager[None]:
+        """Queue behind other writers of the branch and its tables; after a timeout, go on without.
+
+        A branch that has no ref of a table yet makes one for this write, so the writers of the
+        table that it shares so far do not matter.
+        """
+        names = [
+            ref_folder(pin.location, pin.ref if planned_on.owns(pin) else planned_on.ref)
+            for pin in _pins(planned_on, {*work.changes, *work.guards})
+        ]
         seconds_max = QUEUE_SECONDS_MAX if order.is_patient else 0.0
-        with ExitStack() as turns:
-            for pin in _pins(planned_on, {*work.changes, *work.guards}):
-                own = turn(self._store.root, _folder(pin), seconds_max=seconds_max)
-                turns.enter_context(own)
-            yield
+        return turns(self._store.root, names, seconds_max=seconds_max)
 
     def _stage(self, view: View, work: Work[Report]) -> StagedTables:
         tables = {key: self._own_table(view, key) for key in work.changes}
@@ -867,8 +963,8 @@ def _schema_intent(publication: Publication) -> SchemaIntent | None:
     return SchemaIntent(publication.schema_digest, publication.pins, publication.tombstones)
 
 
-def _row_counts(staged: StagedTables) -> dict[TableKey, int]:
-    return {key: write.row_count for key, write in staged.changes.items()}
+def _row_counts(staged: StagedTables) -> dict[TableKey, RowCounts]:
+    return {key: RowCounts.of(write) for key, write in staged.changes.items()}
 
 
 def _move_pin(pin: TablePin, staged: StagedWrite) -> TablePin:
@@ -884,18 +980,14 @@ def _ref(staged: StagedWrite) -> str | None:
     return staged.address.ref
 
 
-def _folder(pin: TablePin) -> str:
-    return pin.location if pin.ref is None else f"{pin.location}/{REF_FOLDER}/{pin.ref}"
-
-
 def _drift_error(branch: BranchName, pin: TablePin, head: int) -> RecoveryNeededError:
     message = (
-        f"{pin.key} on branch {branch} is pinned at version {pin.version}, its head is {head}, "
-        "and no write in progress answers for that"
+        f"{pin.key} on branch {branch} is published at version {pin.version}, but its newest "
+        f"version is {head}, and no interrupted write explains the difference"
     )
     return RecoveryNeededError(
         message,
-        hint="see 'omnigraph repair'",
+        hint="run 'omnigraph repair', which compares both versions",
         code=ErrorCode.UNCOVERED_DRIFT,
         table_key=str(pin.key),
         pinned=pin.version,

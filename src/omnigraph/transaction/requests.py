@@ -158,6 +158,10 @@ class Requests:
                     raise
             else:
                 if result.commit_id is None:
+                    now = self._find(order.actor, key)
+                    if now is not None and self._is_done(now):
+                        # There was nothing to change because a concurrent attempt had landed.
+                        return read(now.result)
                     self._keep(order, key, record, None, result.to_json())
                 return result
         raise unknown or _taken_error(key)
@@ -214,7 +218,7 @@ class Requests:
 
     def _has(self, branch: BranchName, commit_id: CommitId) -> bool:
         opened = self._manifest.open(branch)
-        return self._manifest.lookup(opened, branch, commit_id) is not None
+        return self._manifest.lookup(opened, commit_id) is not None
 
     def _find(self, actor: str | None, key: RequestKey) -> _Record | None:
         path = key.path(actor)

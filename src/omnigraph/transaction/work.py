@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Self, TypeAlias, TypeVar
 
 from omnigraph.model.commits import Commit
 from omnigraph.model.followups import FollowUpFailure
@@ -58,16 +58,36 @@ class SchemaChange:
         created: The tables of new types.
         changed: By its key until now, what changes in each other type.
         dropped: The types that are dropped.
+        declared: The types whose declarations change in any way, by their names in both schemas.
     """
 
     schema: AcceptedSchema
     created: tuple[CreatedTable, ...] = ()
     changed: Mapping[TableKey, PinChange] = field(default_factory=dict)
     dropped: frozenset[TableKey] = frozenset()
+    declared: frozenset[str] = frozenset()
 
 
 Verify: TypeAlias = "Callable[[StagedTables], None]"
 """Checks what can only be checked on staged files; raises if they must not become visible."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """The rows of one changed table.
+
+    Attributes:
+        stored: How many rows it holds now.
+        unchanged: How many rows of the write it had already, value for value.
+    """
+
+    stored: int
+    unchanged: int = 0
+
+    @classmethod
+    def of(cls, staged: StagedWrite) -> Self:
+        """The counts that a staged write leaves."""
+        return cls(staged.row_count, staged.unchanged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +118,9 @@ class Work(Generic[Report]):
             this writer does not change them: the edges that a deleted node might get meanwhile.
         note: What the message of the commit says after the caller's own words, if anything.
         replans: Whether the plan may be repeated on newer rows without asking the caller.
+        inserts: By table, how many rows it inserts. If these rows are all new, a repeated plan must
+            not replace any, because a concurrent writer was told that the row had landed; a plan
+            that replaces rows is not repeated.
         is_history: Whether it makes a commit even if no table changes, as a merge does.
         lineage: Commits of the merged branch, which become part of this history.
         schema_change: What changes in the schema; None if it stays.
@@ -112,6 +135,7 @@ class Work(Generic[Report]):
     guards: frozenset[TableKey] = frozenset()
     note: str = ""
     replans: bool = False
+    inserts: Mapping[TableKey, int] = field(default_factory=dict)
     is_history: bool = False
     lineage: tuple[Commit, ...] = ()
     schema_change: SchemaChange | None = None
@@ -125,7 +149,8 @@ class Work(Generic[Report]):
         if (change := self.schema_change) is not None:
             created = {new.type.table_key for new in change.created}
             keys |= change.dropped | created | set(change.changed)
-        return frozenset(key.type_name for key in keys)
+        declared = frozenset() if change is None else change.declared
+        return declared.union(key.type_name for key in keys)
 
     @property
     def renamed_types(self) -> frozenset[str]:
@@ -141,7 +166,7 @@ class TransactionResult(Generic[Report]):
     Attributes:
         commit: The commit that it made; None if there was nothing to change.
         view: The view that the final plan was made on.
-        row_counts: How many rows each changed table holds now.
+        row_counts: The rows of each table that changed.
         warnings: What failed after the commit, which has landed all the same.
         tables: The changed tables as the commit left them, if automatic maintenance may follow.
     """
@@ -149,6 +174,14 @@ class TransactionResult(Generic[Report]):
     report: Report
     view: View
     commit: Commit | None = None
-    row_counts: Mapping[TableKey, int] = field(default_factory=dict)
+    row_counts: Mapping[TableKey, RowCounts] = field(default_factory=dict)
     warnings: tuple[FollowUpFailure, ...] = ()
     tables: Mapping[TableKey, Table] = field(default_factory=dict)
+
+    def upserts(self, key: TableKey, written: int) -> tuple[int, int, int]:
+        """How many of the rows written to a table were inserted, updated, and unchanged."""
+        counts = self.row_counts.get(key)
+        if counts is None:
+            return 0, 0, written
+        inserted = counts.stored - self.view.snapshot.pin(key).row_count
+        return inserted, written - inserted - counts.unchanged, counts.unchanged

@@ -12,12 +12,13 @@ import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import TextResourceContents
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, TextResourceContents
 
 import omnigraph
 from omnigraph.agents.protocol import make_server
 from omnigraph.agents.workspace import Workspace
-from omnigraph.errors import NotAllowedError
+from omnigraph.errors import ErrorCode, LimitExceededError, NotAllowedError
 from omnigraph.graph import Graph
 from omnigraph.model.names import BranchName
 from omnigraph.server.routes.agents import branch_of
@@ -244,6 +245,35 @@ def test_a_malicious_argument_is_refused_and_changes_nothing(graph, tool, argume
 
     assert refusal(graph, tool, **arguments) == expected
     assert [commit for commit in graph.commits.every() if commit not in before] == []
+
+
+@pytest.mark.parametrize("uri", ["omnigraph://nothing", "file:///etc/passwd", "schema"])
+def test_unknown_resource_is_an_error_of_the_request(graph, uri):
+    async def story(_: Any, client: Client) -> None:
+        with pytest.raises(MCPError, match="resource") as refused:
+            await client.read_resource(uri)
+        assert refused.value.code == INVALID_PARAMS
+        assert refused.value.data["code"] == "not_found"
+
+    session(make_server(Workspace(graph, BranchName(BRANCH))), story)
+
+
+def test_busy_server_tells_an_agent_so(graph):
+    """Also where a tool does not even begin."""
+
+    async def refuse(call: Callable[[], Any], *, writes: bool) -> Any:
+        del call, writes
+        message = "the server is busy"
+        raise LimitExceededError(message, code=ErrorCode.TOO_BUSY)
+
+    async def story(_: Any, client: Client) -> None:
+        result = await client.call_tool("schema", {})
+        assert result.is_error
+        assert result.structured_content["code"] == "too_busy"
+        with pytest.raises(MCPError, match="the server is busy"):
+            await client.list_tools()
+
+    session(make_server(Workspace(graph, BranchName(BRANCH)), refuse), story)
 
 
 def test_a_server_that_only_reads_offers_no_writes(graph):

@@ -107,7 +107,7 @@ def test_algorithms_compute_what_they_are_defined_as(tmp_path, seed):
     undirected = values(graph.algorithms.pagerank(edges=BOTH, undirected=True, tolerance=1e-12))
     expected = definitions.page_rank(plain.both_ways(), 0.85)
     assert undirected == pytest.approx(expected, abs=1e-9)
-    start = {"City": [plain.nodes[0][1]]}
+    start = "/".join(plain.nodes[0])
     back = values(graph.algorithms.shortest_paths(start, edges=BOTH, direction="in"))
     reverse = PlainGraph(plain.nodes, [(target, source) for source, target in plain.edges])
     assert back == _named(definitions.shortest_paths(reverse, [plain.nodes[0]]))

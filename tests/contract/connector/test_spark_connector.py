@@ -252,10 +252,10 @@ def test_a_query_is_answered(read):
     ("options", "said"),
     [
         ({"path": "Persn"}, "the schema has no type Persn"),
-        ({"path": "Person", "brnch": "x"}, "there is no option 'brnch'"),
+        ({"path": "Person", "brnch": "x"}, "'brnch' is not a valid option"),
         ({"path": "Person", "branch": "nobody"}, "nobody"),
         ({"path": "Person", "version": "one"}, "must be a positive whole number"),
-        ({}, "either a type or a query is read"),
+        ({}, "give either a type or the option query"),
         ({"query": "query q() {"}, "q"),
     ],
 )
@@ -303,9 +303,25 @@ def test_a_frame_is_merged_on_a_branch(session, written):
     assert ages(written, branch="draft") == {"Ada": 7, "Bo": 2}
 
 
-def test_rows_that_break_rules_are_refused_and_nothing_is_written(session, written):
+def test_duplicates_of_a_merge_need_an_order(session, written):
+    rows = [("Ada", 7), ("Bo", 2), ("Ada", 9), ("Ada", 8)]
     with pytest.raises(PySparkException, match="Ada"):
+        save(session, written, rows, mode="merge")
+    with pytest.raises(PySparkException, match="have no order"):
+        save(session, written, rows, mode="merge", onDuplicate="last")
+    assert ages(written) == {"Ada": 1}
+
+    save(session, written, rows, mode="merge", orderBy="age")
+
+    assert ages(written) == {"Ada": 9, "Bo": 2}
+
+
+def test_rows_that_break_rules_are_refused_and_nothing_is_written(session, written):
+    with pytest.raises(PySparkException, match="Ada") as refusal:
         save(session, written, [("Bo", 2), ("Ada", 9)])
+    # Our message comes first, without the stack of Spark's worker.
+    assert "IntegrityError: the data breaks the schema" in str(refusal.value).splitlines()[0]
+    assert "Traceback" not in str(refusal.value)
 
     assert ages(written) == {"Ada": 1}
     assert list(Path(written.uri, "__staging").rglob("*.*")) == []
@@ -344,7 +360,7 @@ def test_a_frame_of_any_size_is_written_in_one_commit(session, written):
 
     assert written.snapshot().pin(PERSON).row_count == count + 1
     assert len(written.commits.list()) == before + 1
-    with pytest.raises(PySparkException, match="Person 'p0' exists already") as refused:
+    with pytest.raises(PySparkException, match="Person 'p0' already exists") as refused:
         writer.mode("append").save("Person")
     assert f"exists Person(name): {count:,}" in str(refused.value)
     assert len(written.commits.list()) == before + 1

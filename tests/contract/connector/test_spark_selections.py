@@ -96,7 +96,7 @@ def test_rows_that_do_not_pass_are_not_read(graph, where, passes):
     ("options", "said"),
     [
         ({"columns": "name,nme"}, "Person has no column 'nme'"),
-        ({"columns": "name,name"}, "stands twice"),
+        ({"columns": "name,name"}, "is named twice"),
         ({"where": "nme = 'x'"}, "Person has no column nme"),
         ({"where": "p.name = 'x'"}, "Person has no column p.name"),
         ({"where": "age ="}, "is no SQL"),

@@ -312,7 +312,7 @@ def test_values_are_filled_while_names_and_nullability_change(graph):
         schema,
         {"Item": rows, "Near": near},
         untouched=["Loose", "Untouched", "Likes"],
-        fill="Item.full=colour || '-' || cast(a as String)",
+        fill={"Item.full": "colour || '-' || cast(a as String)"},
     )
     point = 'query q() { match { $i: Item { code: "i2" } } return { $i.full } }'
     assert graph.query(point).rows() == [{"i.full": "green-2"}]

@@ -264,7 +264,7 @@ def test_an_export_that_lacks_a_file_is_not_loaded(small, folder, objects, tmp_p
         assert "export again" in refusal.value.hint
     assert len(copy.commits.list()) == 1
     objects.put("there/_export.json", b"[]")
-    with pytest.raises(InvalidInputError, match="is no list of an export's files"):
+    with pytest.raises(InvalidInputError, match="is not a list of exported files"):
         copy.load(f"{folder}/there")
 
 

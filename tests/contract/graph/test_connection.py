@@ -2,8 +2,10 @@
 
 import logging
 import pickle
+import socket
 from collections.abc import Callable, Iterator
 from functools import wraps
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Final
 
@@ -357,6 +359,37 @@ def test_what_spark_would_read_is_refused_by_name(pair: Pair) -> None:
             call()
     with pytest.raises(NotAllowedError, match="object store"):
         pair.remote.export("s3://bucket/graph.jsonl")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "s3://bucket/people.jsonl",
+        "s3://bucket/*.parquet",
+        "gs://bucket/people.csv",
+        "az://container/people.csv",
+        {"Person": "s3://bucket/people.csv"},
+        ["people.jsonl", "s3://bucket/people.jsonl"],
+    ],
+)
+def test_load_from_an_object_store_is_refused_and_contacts_nothing(
+    pair: Pair, source: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not even the address that has the credentials of a machine in a cloud."""
+    monkeypatch.chdir(tmp_path)
+    Path("people.jsonl").write_text('{"type": "Person", "data": {"name": "x"}}')
+    with socket.socket() as trap:
+        trap.bind(("127.0.0.1", 0))
+        trap.listen()
+        trap.settimeout(0.2)
+        address = f"http://127.0.0.1:{trap.getsockname()[1]}"
+        for name in ("AWS_ENDPOINT_URL", "AWS_METADATA_ENDPOINT", "GOOGLE_BASE_URL"):
+            monkeypatch.setenv(name, address)
+        monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+        with pytest.raises(NotAllowedError, match="is in an object store"):
+            pair.remote.load(source)
+        with pytest.raises(TimeoutError):
+            trap.accept()
 
 
 BODIES: Final = {

@@ -54,6 +54,18 @@ def test_a_key_lands_once_and_stands_for_one_request(graph: Either) -> None:
         graph.mutate(ADD, {"n": "Di"}, key=key)
 
 
+def test_loads_choose_one_of_several_rows_of_a_key(graph: Either) -> None:
+    rows = pa.table({"name": ["Cy", "Cy", "Cy"], "age": [1, 2, 3], "at": [1, 3, 2]})
+
+    result = graph.load({"Person": rows.drop_columns(["at"])}, mode="merge")
+    assert (result.inserted, result.superseded) == (1, 2)
+    assert graph.entity("Person", "Cy")["age"] == 3  # type: ignore[index]
+    graph.load({"Person": rows}, mode="merge", order_by="at", on_duplicate="last")
+    assert graph.entity("Person", "Cy")["age"] == 2  # type: ignore[index]
+    with pytest.raises(IntegrityError, match="Cy"):
+        graph.load({"Person": rows}, mode="merge", order_by="at", on_duplicate="reject")
+
+
 def test_loads_merges_and_deletions_have_conditions_on_the_head(graph: Either) -> None:
     target = str(graph.target.branch)
     old = graph.snapshot().head.commit_id

@@ -14,6 +14,7 @@ from lance import LanceDataset, LanceOperation
 from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
+from omnigraph.storage.protobuf import parse_message, serialize_part
 from tests.contract.lance.builders import (
     append,
     commit,
@@ -29,6 +30,8 @@ from tests.contract.lance.builders import (
 )
 
 RACERS: Final = 4
+BASE_PATHS: Final = 18
+PATH: Final = 4
 
 
 def versions_of(dataset: LanceDataset) -> list[int]:
@@ -329,6 +332,73 @@ def test_a_branch_of_a_copied_table_reads_the_files_of_the_original(uri, tmp_pat
     shutil.rmtree(copy / "data")
 
     assert keys_of(branch_of(str(copy))) == ["a"]
+
+
+def moved_paths(manifest: bytes, before: str, after: str) -> bytes:
+    """The message of a manifest, with other base paths."""
+
+    def moved(number: int, value: int | bytes, paths: int) -> bytes:
+        if isinstance(value, bytes) and number == paths:
+            value = (
+                value.replace(before.encode(), after.encode())
+                if paths == PATH
+                else b"".join(moved(*part, PATH) for part in parse_message(value))
+            )
+        return serialize_part((number, value))
+
+    return b"".join(moved(*part, BASE_PATHS) for part in parse_message(manifest))
+
+
+@pytest.fixture
+def carried(uri: str, tmp_path: Path) -> tuple[str, LanceDataset]:
+    """A table that was moved, and a handle of its second branch, which has a new manifest."""
+    main = create(uri, "a", "b", "c")
+    main = commit(main, create_index(main))
+    main = commit(main, delete(main, "c"))
+    first = cloned(uri, "first", main.version)
+    first = commit(first, append(first, "d"))
+    cloned(uri, "second", first.version, source="first")
+    there = str(Path(uri).rename(tmp_path / "moved"))
+    stored = lance.dataset(f"{there}/tree/second")
+    message = stored.__reduce__()[1][3]
+    assert moved_paths(message, there, there) == message
+    handle = LanceDataset(
+        f"{there}/tree/second",
+        serialized_manifest=moved_paths(message, uri, there),
+        session=stored.session(),
+    )
+    return there, handle
+
+
+def test_a_handle_is_made_of_a_manifest_with_other_base_paths(carried):
+    there, handle = carried
+
+    assert shared_paths(handle) == [there, f"{there}/tree/first"]
+    assert handle.version == lance.dataset(f"{there}/tree/second").version
+    assert keys_of(handle) == ["a", "b", "d"]
+    assert keys_of_filter(handle, "key = 'b'") == ["b"]
+    assert keys_of_filter(handle, "key = 'c'") == []
+
+
+def test_commits_through_a_handle_with_other_base_paths_store_them(carried):
+    there, handle = carried
+    handle = commit(handle, upsert(handle, "a", value=7, inserting="x"))
+    handle = commit(handle, delete(handle, "d"))
+
+    stored = lance.dataset(f"{there}/tree/second")
+    assert shared_paths(stored) == [there, f"{there}/tree/first"]
+    assert keys_of(stored) == keys_of(handle) == ["b", "a", "x"]
+
+
+def test_a_checkout_and_a_restore_bring_the_stored_base_paths_back(carried, uri):
+    _, handle = carried
+    first = handle.version
+    grown = commit(handle, append(handle, "x"))
+
+    restored = commit(grown, LanceOperation.Restore(first))
+
+    stored = [uri, f"{uri}/tree/first"]
+    assert shared_paths(restored) == shared_paths(grown.checkout_version(first)) == stored
 
 
 # A ref name used twice: why a writer asleep across a delete is dangerous.

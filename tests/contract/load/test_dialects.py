@@ -12,6 +12,7 @@ import pytest
 
 from omnigraph.errors import InvalidInputError, InvalidParameterError, TypeNotFoundError
 from omnigraph.integrity.violations import IntegrityError
+from omnigraph.load.readers import csv_files
 from tests.contract.load.loading import Loaded, loaded
 
 SCHEMA: Final = """
@@ -240,3 +241,24 @@ def test_a_column_whose_name_is_given_away_is_dropped_only_if_unknown_ones_are(w
     lines = world.file("people.jsonl", '{"full":"Ada"}')
     with pytest.raises(InvalidInputError, match="name their properties themselves"):
         world.load({"Person": f"{lines}:name=full"})
+
+
+def test_fields_of_ten_megabytes_are_loaded(tmp_path, monkeypatch):
+    world = loaded(tmp_path, "node Page { number: I32 @key  text: String? }")
+    long = "a\n" * (5 << 20)
+    rows = [*(f"{n},x" for n in range(9)), f'9,"{long}"', "ten,x", "11,x,y", "12,x"]
+    path = tmp_path / "pages.csv"
+    path.write_text("number,text\n" + "".join(f"{row}\n" for row in rows))
+
+    with pytest.raises(IntegrityError) as refusal:
+        world.load({"Page": str(path)})
+    lines = 11 + (5 << 20) + 1
+    assert {each.origin for each in refusal.value.violations} == {
+        f"{path}:{lines}", f"{path}:{lines + 1}",
+    }  # fmt: skip
+    path.write_text("number,text\n" + "".join(f"{row}\n" for row in (*rows[:10], rows[-1])))
+    assert world.load({"Page": str(path)}).inserted == 11
+    assert world.rows("Page")["9"]["text"] == long
+    monkeypatch.setattr(csv_files, "_BLOCKS_BYTES", (1 << 10, 1 << 20))
+    with pytest.raises(InvalidInputError, match=r"pages\.csv has a row of more than 1,048,576"):
+        world.load({"Page": str(path)}, "merge")

@@ -188,15 +188,15 @@ AVRO: Final = avro(FIELDS[:2], [{"name": f"a{n}", "age": n} for n in range(99)])
 
 # fmt: off
 REFUSED: Final = {
-    "no Avro":         ("Person.avro", b"this is none", "is not what its name says", "whole"),
-    "empty Avro":      ("Person.avro", b"", "is not what its name says", "whole"),
+    "no Avro":         ("Person.avro", b"this is none", "does not match its file name", "whole"),
+    "empty Avro":      ("Person.avro", b"", "does not match its file name", "whole"),
     "cut off":         ("Person.avro", AVRO[:-30], "at row .* or after", "whole"),
-    "no records":      ("Person.avro", avro(None, ["a"]), "its values are no records", "schema"),
+    "no records":      ("Person.avro", avro(None, ["a"]), "its values are not records", "schema"),
     "a foreign field": ("City.avro", AVRO, '"age", and City has no such', "--ignore-unknown"),
-    "no ORC":          ("Person.orc", b"this is none", "is not what its name says", "whole"),
-    "empty ORC":       ("Person.orc", b"", "is not what its name says", "whole"),
-    "half an ORC":     ("Person.orc", in_stripes(0, 99)[:50], "not what its name says", "whole"),
-    "packed Avro":     ("Person.avro.gz", AVRO, "no file that can be loaded", ".avro"),
+    "no ORC":          ("Person.orc", b"this is none", "does not match its file name", "whole"),
+    "empty ORC":       ("Person.orc", b"", "does not match its file name", "whole"),
+    "half an ORC":     ("Person.orc", in_stripes(0, 99)[:50], "not match its file name", "whole"),
+    "packed Avro":     ("Person.avro.gz", AVRO, "is unknown", ".avro"),
 }
 # fmt: on
 

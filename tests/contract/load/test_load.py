@@ -94,12 +94,6 @@ def test_an_edge_without_its_node_changes_nothing_and_the_next_load_succeeds(peo
     assert people.ids("Person") == {"ada", "bob", "cy"}
 
 
-@pytest.mark.parametrize("mode", ["append", "merge", "overwrite"])
-def test_one_key_twice_is_refused_in_every_mode(world, mode):
-    error = refused(world, node("City", name="Rome"), node("City", name="Rome"), mode=mode)
-    assert broken(error) == [(Rule.KEY, "City", "data.jsonl:1")]
-
-
 def test_merge_replaces_whole_rows_adds_others_and_leaves_the_rest(people):
     result = people.put(
         node("Person", name="ada", mood="glad"), node("Person", name="cy"), mode="merge"
@@ -259,7 +253,7 @@ def test_rejects_never_take_the_place_of_another_file(people, engine):
     with pytest.raises(InvalidParameterError, match="and - is none"):
         people.load(path, on_error="quarantine", rejects="-", engine=engine)
     for url in ("s3://lake/rejects.jsonl", Path("hdfs://lake/rejects.jsonl")):
-        with pytest.raises(InvalidParameterError, match=r"written to this machine, and \w+://"):
+        with pytest.raises(InvalidParameterError, match=r"cannot be written to \w+://"):
             people.load(path, on_error="quarantine", rejects=url, engine=engine)
     assert Path(path).read_bytes() == before
     assert people.ids("City") == {"Oslo"}
@@ -421,7 +415,7 @@ def test_a_merge_that_others_overtake_is_a_conflict(people):
             people.load(people.file("other.jsonl", node("City", name="Rome")))
 
     with pytest.raises(ConflictError):
-        people.put(node("City", name="Oslo"), mode="merge", progress=overtake)
+        people.put(node("City", name="Bergen"), mode="merge", progress=overtake)
     assert people.ids("City") == {"Oslo", "Rome"}
 
 

@@ -122,7 +122,7 @@ def test_an_offender_is_named_by_its_object_and_line(bucket):
 REFUSED: Final = {
     "a missing object":    ("poeple.jsonl", NotFoundError, "no object", "mean people.jsonl"),
     "an empty pattern":    ("*.nothing", NotFoundError, "no object matches", "check the pattern"),
-    "an unknown suffix":   ("notes.txt", InvalidInputError, "no file that can be loaded", ".jsonl"),
+    "an unknown suffix":   ("notes.txt", InvalidInputError, "is unknown", ".jsonl"),
     "no type's name":      ("persn.csv", TypeNotFoundError, "no type persn", "Person"),
     "only marks of tools": ("done", NotFoundError, "has no files to load", "begin with _"),
     "no gzip":             ("bad.jsonl.gz", InvalidInputError, "it is not gzip", "take .gz"),
@@ -154,7 +154,7 @@ def test_a_missing_bucket_and_an_unknown_store_are_named(bucket):
     with pytest.raises(InvalidInputError, match=r"hdfs://lake/a\.jsonl is in no store") as refusal:
         bucket.world.load("hdfs://lake/a.jsonl", engine="local")
     assert "engine spark" in refusal.value.hint
-    with pytest.raises(InvalidInputError, match="names no bucket"):
+    with pytest.raises(InvalidInputError, match="does not name a bucket"):
         bucket.world.load("s3:///a.jsonl")
 
 

@@ -274,7 +274,7 @@ def test_the_url_of_a_file_is_its_path(world):
 # fmt: off
 UNREADABLE: Final = {
     "no Parquet":     ("Person.parquet", b"PAR1 is not all there is to it", "name says", "whole"),
-    "empty Parquet":  ("Person.parquet", b"", "is empty, and so no Parquet file", "again"),
+    "empty Parquet":  ("Person.parquet", b"", "is empty, so it is not a Parquet file", "again"),
     "an empty table": ("Person.csv", b"", "is empty", "first line"),
     "Latin-1":        ("Person.csv", b"name\n\xff\n", "line 2 of .*: its byte 1 is 0xff", "UTF-8"),
     "Latin-1 below":  ("Person.csv", b"name\n" + b"ada\n" * 9999 + b"\xe9\n", "line 10001 ", "8"),

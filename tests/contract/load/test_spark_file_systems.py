@@ -81,7 +81,7 @@ def test_what_cannot_be_read_is_named(
     url = f"{lake}/in/a.jsonl"
     with pytest.raises(InvalidInputError, match=f"{url} is in no store .* without Spark"):
         world.load(url, engine="local")
-    with pytest.raises(NotFoundError, match=f"there is no file {lake}/out"):
+    with pytest.raises(NotFoundError, match=f"file {lake}/out does not exist"):
         world.load(f"{lake}/out")
     with pytest.raises(
         InvalidInputError, match=r"Spark has no file system for foo://lake/a\.jsonl"

@@ -214,11 +214,16 @@ def test_replaced_rows_are_found_alike_in_every_way(both, monkeypatch, is_looked
         found.load(first, "append", engine="local")
     # Of the stored rows some are replaced, in several fragments and by several tasks.
     again = [line for line in many(120) if line.get("type") == "Person"]
+    for line in again[::2]:
+        line["data"] = {**line["data"], "age": 150}
+    stored = [f"p{n}" for n in range(80)]
+    replaced = {line["data"]["name"] for line in again[::2]}.intersection(stored)
     source = both["local"].file("again.jsonl", *again, node("Person", name="ada", age=1))
 
     result = on_both(both, source, "merge")
 
-    assert changed(result)["Person"] == (40, 81, 0)
+    assert changed(result)["Person"] == (40, len(replaced) + 1, 0)
+    assert result.unchanged == {"Person": 80 - len(replaced)}
 
 
 @pytest.mark.parametrize(

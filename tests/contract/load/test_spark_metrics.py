@@ -64,12 +64,14 @@ def bytes_read() -> int:
 
 def lines(size: int, first: int) -> list[dict[str, Any]]:
     """People of whom half are there already, from the second load on, and their edges."""
-    people = [_person(n) for n in range(first, first + size)]
+    mark = next(_numbers)
+    people = [_person(n, mark) for n in range(first, first + size)]
     return [node("Person", **each) for each in people]
 
 
-def _person(n: int) -> dict[str, Any]:
-    return {"name": f"p{n:07}", "text": f"{n:>{TEXT}}", "mail": f"p{n:07}@x"}
+def _person(n: int, mark: int) -> dict[str, Any]:
+    """A person whose text differs from that of every other mark."""
+    return {"name": f"p{n:07}", "text": f"{mark}-{n:>{TEXT}}", "mail": f"p{n:07}@x"}
 
 
 def as_lines(found: Loaded, spark: SparkSession, size: int, first: int) -> Any:  # noqa: ARG001
@@ -79,7 +81,8 @@ def as_lines(found: Loaded, spark: SparkSession, size: int, first: int) -> Any: 
 def as_parquet(found: Loaded, spark: SparkSession, size: int, first: int) -> Any:  # noqa: ARG001
     folder = found.folder / f"{next(_numbers)}"
     folder.mkdir()
-    table = pa.Table.from_pylist([_person(n) for n in range(first, first + size)])
+    mark = next(_numbers)
+    table = pa.Table.from_pylist([_person(n, mark) for n in range(first, first + size)])
     pq.write_table(table, folder / "Person.parquet", row_group_size=size // 8, compression="none")
     return str(folder / "Person.parquet")
 

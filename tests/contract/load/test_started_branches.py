@@ -76,7 +76,7 @@ def test_a_load_that_fails_leaves_a_branch_that_others_committed_to(graph):
     error = refused(graph, lambda: insert(rival, "fay", branch="review"))
     assert graph.at(branch="review").entity("Person", "fay") is not None
     head = graph.snapshot(branch="review").head.commit_id
-    assert "branch review, which was made for this load, was not deleted" in notes(error)
+    assert "branch review, which was created for this load, was not deleted" in notes(error)
     assert head in notes(error)
     assert_next_writes_work(graph.uri)
 
@@ -110,7 +110,7 @@ def test_a_load_that_fails_leaves_a_branch_that_others_build_on(graph):
 def test_a_branch_that_cannot_be_deleted_does_not_hide_why_the_load_failed(graph):
     with arm(Failpoint.BRANCH_AFTER_MARK, fail):
         error = refused(graph)
-    assert "which was made for this load, was not deleted: the disk is gone" in notes(error)
+    assert "which was created for this load, was not deleted: the disk is gone" in notes(error)
     assert graph.branches.list() == ("main", "review")
 
 

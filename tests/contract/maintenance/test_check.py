@@ -23,7 +23,6 @@ from omnigraph.model.names import MAIN
 from omnigraph.recovery.scratch import SCRATCH
 from tests.support.crashes import copied, upload_graph
 from tests.support.faults import FAULTS, sound_graph
-from tests.support.forge import forge
 from tests.support.graphs import add_rows, graph_with
 from tests.support.publishing import CITY
 from tests.support.writers import DRAFT, insert
@@ -264,19 +263,6 @@ def test_a_head_that_a_write_in_flight_moved_is_a_note(graph):
     assert report.is_sound
     assert {each.invariant for each in report.notes} == {Invariant.HEAD, Invariant.SIDECAR}
     assert graph.check().notes == ()
-
-
-@pytest.mark.parametrize("stamp", [1, 2, 3])
-def test_a_graph_of_an_older_format_is_checked_as_it_is(tmp_path, stamp):
-    # What its tables hold is forged, and does not agree with its manifest.
-    forged = forge(tmp_path / "graph.omni", stamp=stamp)
-    before = files(forged.uri)
-
-    report = omnigraph.open(forged.uri, read_only=True).check(history=True)
-
-    assert {each.invariant for each in report.findings} == {Invariant.TABLE}
-    assert [each for each in report.notes if f"format {stamp}" in each.problem]
-    assert files(forged.uri) == before
 
 
 def test_a_graph_in_an_object_store_is_checked_alike(base, s3_bucket):

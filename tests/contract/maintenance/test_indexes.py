@@ -302,5 +302,5 @@ def test_the_engine_is_chosen_by_how_many_rows_indexes_lack(graph, monkeypatch):
     assert by_size(None, indexes.measure_gaps(view, gaps)).engine is EngineName.SPARK
     assert by_size("local", indexes.measure_gaps(view, gaps)).engine is EngineName.LOCAL
     assert by_size(None, indexes.measure_gaps(view, {})).engine is EngineName.LOCAL
-    with pytest.raises(InvalidParameterError, match="there is no engine 'flink'"):
+    with pytest.raises(InvalidParameterError, match="'flink' is not a valid engine"):
         graph.ensure_indices(engine="flink")

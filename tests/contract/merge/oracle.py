@@ -57,7 +57,25 @@ def merge(
             if row is not None:
                 merged[id_] = row
     _mend_edges(expected, ours, theirs, resolve)
+    for one, other in ((ours, theirs), (theirs, ours)):
+        _keep_edges(expected.rows, base, deleting=one, having=other)
     return expected
+
+
+def _keep_edges(rows: Rows, base: Base, *, deleting: Rows, having: Rows) -> None:
+    """A node that one side deleted and the merge kept has all edges that side deleted with it."""
+    nodes = {
+        (name, id_)
+        for name in set(ENDS["K"].values())
+        for id_ in rows[name]
+        if id_ in base[name] and id_ not in deleting[name]
+    }
+    for name, ends in ENDS.items():
+        for id_ in base[name].keys() - deleting[name].keys() & having[name].keys():
+            row = having[name][id_]
+            touched = {(type_, row[end]) for end, type_ in ends.items()}
+            if touched & nodes and all(node in rows[type_] for type_, node in touched):
+                rows[name].setdefault(id_, row)
 
 
 def _row(
@@ -97,7 +115,10 @@ def _mend_edges(expected: Expected, ours: Rows, theirs: Rows, resolve: str | Non
         for id_ in list(rows[name]):
             loose = [end for end, type_ in ends.items() if rows[name][id_][end] not in rows[type_]]
             if resolve is None:
-                expected.conflicts |= {("orphan_edge", name, id_, end) for end in loose}
+                # A row that is in conflict already is not reported twice.
+                known = {(type_, row) for _, type_, row, _ in expected.conflicts}
+                if (name, id_) not in known:
+                    expected.conflicts |= {("orphan_edge", name, id_, end) for end in loose[:1]}
             elif loose:
                 side = ours if resolve == "ours" else theirs
                 _decide_edge(rows, name, id_, side, is_ours=resolve == "ours")

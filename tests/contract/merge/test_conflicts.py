@@ -185,7 +185,95 @@ def test_edges_without_their_nodes_conflict_on_either_side(graph):
     graph.merge("draft", resolve=decisions(at("t", "K", take="theirs"), at("o", "K", take="ours")))
     rows = rows_of(graph)
     assert rows["P"].keys() == {"x", "y", "z"}
-    assert rows["K"].keys() == {"t", "o"}
+    # Theirs had deleted e along with y, so e is kept along with it.
+    assert rows["K"].keys() == {"t", "o", "e"}
+
+
+HUB: Rows = {
+    "P": {name: ruled(name) for name in ("hub", "x", "y", "gone")},
+    "K": {
+        "in": edge("in", "x", "hub"),
+        "out": edge("out", "hub", "y"),
+        "loop": edge("loop", "hub", "hub"),
+        "lost": edge("lost", "gone", "hub"),
+        "other": edge("other", "x", "y"),
+    },
+}
+DELETED: Changes = {
+    "P": {"hub": None, "gone": None},
+    "K": {"in": None, "out": None, "loop": None, "lost": None},
+}
+KEPT = {"in", "out", "loop", "other"}
+
+
+@pytest.fixture(params=["theirs deletes", "ours deletes"])
+def hub(request, tmp_path: Path) -> tuple[Graph, str, str]:
+    """A node that one side deleted with its edges, and the other changed; which side has it."""
+    graph = world(tmp_path / "graph", HUB, RULED.replace("@card(0..2)", ""))
+    graph.branches.create("draft")
+    update: Changes = {"P": {"hub": ruled("hub", rank=5)}}
+    if request.param == "theirs deletes":
+        both(graph, ours=update, theirs=DELETED)
+        return graph, "ours", "theirs"
+    both(graph, ours=DELETED, theirs=update)
+    return graph, "theirs", "ours"
+
+
+def test_a_conflict_counts_the_edges_deleted_with_its_node(hub):
+    graph, _, _ = hub
+    [conflict] = refused(graph).conflicts
+    assert (conflict.kind, conflict.id) == (ConflictKind.DELETE_VS_UPDATE, "hub")
+    # All four were deleted with it, although one leads to a node that stays deleted.
+    assert (conflict.edges, conflict.edge_counts) == (4, {"K": 4})
+    assert "along with 4 edges" in str(conflict)
+    assert conflict.to_json()["edges"] == 4
+    [shown] = graph.merge("draft", dry_run=True).conflicts
+    assert shown == conflict
+
+
+def test_a_node_that_is_kept_keeps_its_edges(hub):
+    graph, having, _ = hub
+    graph.merge("draft", resolve=having)
+    rows = rows_of(graph)
+    assert rows["P"].keys() == {"hub", "x", "y"}
+    assert rows["P"]["hub"]["rank"] == 5
+    assert rows["K"] == {id_: HUB["K"][id_] for id_ in KEPT}
+
+
+def test_a_node_that_stays_deleted_takes_its_edges_along(hub):
+    graph, _, deleting = hub
+    graph.merge("draft", resolve=deleting)
+    assert rows_of(graph)["K"].keys() == {"other"}
+
+
+def test_an_edge_of_a_kept_node_is_decided_by_itself_where_it_is_named(hub):
+    graph, having, deleting = hub
+    text = decisions(at("hub", take=having), at("in", "K", take=deleting))
+    graph.merge("draft", resolve=text)
+    assert rows_of(graph)["K"].keys() == KEPT - {"in"}
+
+
+def test_a_decision_about_an_edge_of_a_deleted_node_is_refused(hub):
+    graph, having, deleting = hub
+    text = decisions(at("hub", take=deleting), at("in", "K", take=having))
+    with pytest.raises(InvalidInputError, match="K 'in'"):
+        graph.merge("draft", resolve=text)
+
+
+def test_a_row_in_conflict_names_the_rules_that_it_breaks_besides(graph):
+    both(
+        graph,
+        ours={"P": {"x": ruled("x", mail="m"), "y": ruled("y", rank=1)}},
+        theirs={"P": {"y": ruled("y", mail="m", rank=2)}},
+    )
+    [conflict] = refused(graph).conflicts
+    assert (conflict.kind, conflict.id, conflict.property) == ("divergent_update", "y", "rank")
+    [reason] = conflict.reasons
+    assert reason.startswith("unique_violation: ")
+    assert graph.merge("draft", dry_run=True).conflict_count == 1
+    # Once the row is decided, the rule that it breaks is the conflict.
+    [left] = refused(graph, decisions(at("y", property="rank", take="ours"))).conflicts
+    assert (left.kind, left.property) == ("unique_violation", "mail")
 
 
 def test_an_edge_that_theirs_changed_comes_back_with_its_node(graph):
@@ -247,7 +335,9 @@ def test_a_conflict_names_the_three_values(graph):
     assert (update.base, update.ours, update.theirs) == (None, "a", "b")
     assert str(update) == "divergent_update: P 'x' mail is 'a' in ours and 'b' in theirs"
     assert (delete.base, delete.ours, delete.theirs) == (ruled("y"), None, ruled("y", rank=3))
-    assert str(delete) == "delete_vs_update: P 'y' was deleted by ours and changed by theirs"
+    assert str(delete) == (
+        "delete_vs_update: P 'y' was deleted by ours, along with 1 edge, and changed by theirs"
+    )
 
 
 def test_each_property_is_decided_by_itself(graph):

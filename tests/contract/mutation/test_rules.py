@@ -155,7 +155,9 @@ KEPT: Final = {
         update Thing set { mail: "x@", badge: 1 } where name = "y"
         update Thing set { mail: "y@", badge: 2 } where name = "x"
     """,
-    "a unique value again in its own row": 'update Thing set { mail: "x@" } where name = "x"',
+    "a unique value again in its own row": """
+        update Thing set { mail: "x@", size: 2 } where name = "x"
+    """,
     "nulls, which are not unique": """
         update Thing set { mail: null, badge: null } where size is null
     """,

@@ -97,7 +97,7 @@ EXPECTED: Final[dict[str, tuple[str, str, str, str]]] = {
     "delete a draft":         (OK,      NO,      OK,   ABSENT),
     "delete a hidden branch": (ABSENT,  ABSENT,  OK,   ABSENT),
     "merge a draft":          (NO,      OK,      OK,   ABSENT),
-    "preview a merge":        (NO,      OK,      OK,   ABSENT),
+    "preview a merge":        (OK,      OK,      OK,   ABSENT),
     "merge a hidden branch":  (ABSENT,  ABSENT,  OK,   ABSENT),
     "change the schema":      (NO,      NO,      OK,   NO),
     "tag":                    (NO,      NO,      OK,   ABSENT),
@@ -206,7 +206,7 @@ def test_a_commit_of_a_hidden_branch_is_absent_by_its_id(place):
         lambda: ada.commits.changes(hidden),
         lambda: ada.diff("main", hidden),
     ):
-        with pytest.raises(NotFoundError, match="there is no branch, commit or tag"):
+        with pytest.raises(NotFoundError, match=r"branch, commit or tag .* does not exist"):
             read()
 
 
@@ -241,7 +241,7 @@ def test_a_type_is_not_renamed_by_who_may_not_read_it(place):
     ada, hal = opened(place, "ada"), opened(place, "hal")
     renamed = SCHEMA.replace("node Salary {", 'node Pay @rename_from("Salary") {')
     renamed = renamed.replace("-> Salary", "-> Pay")
-    with pytest.raises(NotAllowedError, match="ada may not read type Salary on branch draft/1"):
+    with pytest.raises(NotAllowedError, match="ada cannot read type Salary on branch draft/1"):
         ada.schema.apply(renamed, branch="draft/1")
     # Other changes of the type are allowed, and so is a rename of what she may read.
     ada.schema.apply(SCHEMA.replace("amount: I64", "amount: I64  note: String?"), branch="draft/1")
@@ -250,13 +250,13 @@ def test_a_type_is_not_renamed_by_who_may_not_read_it(place):
     ada.schema.apply(person.replace("Earns: Person", "Earns: Human"), branch="draft/3")
     # Nor does she bring in what somebody else has renamed.
     hal.branches.create("draft/2").schema.apply(renamed)
-    with pytest.raises(NotAllowedError, match="ada may not read type Salary on branch main"):
+    with pytest.raises(NotAllowedError, match="ada cannot read type Salary on branch main"):
         ada.merge("draft/2")
     hal.merge("draft/2")
 
 
 def test_the_actor_of_a_write_counts_and_not_that_of_the_handle(place):
-    with pytest.raises(NotAllowedError, match="ada may not mutate branch main"):
+    with pytest.raises(NotAllowedError, match="ada cannot mutate branch main"):
         opened(place, "hal").mutate(ADD, actor="ada")
 
 
@@ -293,13 +293,13 @@ def test_who_may_not_write_a_type_does_not_learn_which_rows_it_has(place):
     with pytest.raises(IntegrityError):
         opened(place, "hal").load({"Salary": [row]}, branch="draft/1")
     for source in ({"Salary": [row]}, place / "rows.jsonl"):
-        with pytest.raises(NotAllowedError, match="ada may not load type Salary"):
+        with pytest.raises(NotAllowedError, match="ada cannot load type Salary"):
             graph.load(source, branch="draft/1")
-    with pytest.raises(NotAllowedError, match="ada may not load type Salary"):
+    with pytest.raises(NotAllowedError, match="ada cannot load type Salary"):
         graph.load(
             {"Salary": [row]}, branch="draft/1", on_error="quarantine", rejects=place / "rejects"
         )
-    with pytest.raises(NotAllowedError, match="ada may not mutate type Salary"):
+    with pytest.raises(NotAllowedError, match="ada cannot mutate type Salary"):
         graph.mutate('query q() { insert Salary { key: "s" amount: 1 } }', branch="draft/1")
     assert not (place / "rejects").exists()
 
@@ -318,7 +318,7 @@ def test_a_policy_of_the_environment_holds_too(place, monkeypatch):
 
     reader = omnigraph.open(place / "world.omni", read_only=True)
     assert len(reader.query(PEOPLE)) == 1
-    with pytest.raises(NotAllowedError, match="ada may not read type Salary on branch main"):
+    with pytest.raises(NotAllowedError, match="ada cannot read type Salary on branch main"):
         reader.query(SALARIES)
 
 
@@ -342,7 +342,7 @@ def test_a_rule_that_is_not_valid_is_refused_where_it_is(place, rules, fault):
     [
         ("rules = 3", "rules is no text"),
         ("", "rules is missing"),
-        ('rules = "rules.cedar"\nrule = 1', "there is no key 'rule'"),
+        ('rules = "rules.cedar"\nrule = 1', "unknown key 'rule'"),
         ('rules = "rules.cedar"\n[groups]\na = "b"', "groups.a is no list of actors"),
         ('rules = "rules.cedar"\n[[tests]]\nactor = "a"', "test 1: expect is neither"),
         ('rules = "rules.cedar"\n[[tests]]\nexpect = "deny"\naction = "reed"', "no action 'reed'"),
@@ -356,5 +356,5 @@ def test_a_policy_that_is_not_valid_is_refused_by_key(place, text, fault):
 
 
 def test_a_policy_that_is_missing_is_refused(place):
-    with pytest.raises(NotFoundError, match="there is no policy"):
+    with pytest.raises(NotFoundError, match=r"policy .* does not exist"):
         omnigraph.open(place / "world.omni", policy=place / "nothing.toml")

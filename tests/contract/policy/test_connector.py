@@ -153,7 +153,7 @@ def test_the_policy_of_the_environment_holds_for_sources_too(
     monkeypatch.setenv("OMNIGRAPH_ACTOR", "ada")
     graph = {"graph": str(place / "world.omni")}
     assert OmnigraphSource({**graph, "path": "Person"}).schema().names == ["id", "name"]
-    with pytest.raises(NotAllowedError, match="ada may not read type Salary on branch main"):
+    with pytest.raises(NotAllowedError, match="ada cannot read type Salary on branch main"):
         OmnigraphSource({**graph, "path": "Salary"}).schema()
     # The one that is named, and not that of the environment.
     (place / "all.cedar").write_text("permit(principal, action, resource);")

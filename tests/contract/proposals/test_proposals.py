@@ -244,7 +244,7 @@ def test_proposals_and_comments_are_of_who_may_read_both_branches(
         lambda: eve.proposals.create("draft", "x"),
         lambda: ada.proposals.create("draft", "x", actor="eve"),
     ):
-        with pytest.raises(BranchNotFoundError, match="there is no branch, commit or tag draft"):
+        with pytest.raises(BranchNotFoundError, match="branch, commit or tag draft does not exist"):
             propose()
     ada.proposals.create("draft", "Add Bob")
     for act in (

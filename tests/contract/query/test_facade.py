@@ -32,7 +32,7 @@ def test_an_answer_comes_in_every_form(graph: Graph, engine: str) -> None:
     assert pa.table(answer).to_pylist() == expected
     assert answer.commit_id == graph.snapshot().head.commit_id
     assert answer.engine == engine
-    assert answer.why == "it was asked for"
+    assert answer.why == "requested"
 
 
 def test_a_type_that_never_had_rows_has_no_values_of_any_type(tmp_path: Path, engine: str) -> None:
@@ -79,7 +79,7 @@ def test_a_query_may_lie_in_a_file_and_diagnostics_name_it(graph: Graph, tmp_pat
 
     assert graph.query(file).rows() == graph.query(PEOPLE_BY_NAME).rows()
     assert str(graph.explain(file)) == str(graph.explain(PEOPLE_BY_NAME))
-    with pytest.raises(NotFoundError, match="there is no query file") as missing:
+    with pytest.raises(NotFoundError, match=r"query file .* does not exist") as missing:
         graph.query(tmp_path / "peple.gq")
     assert missing.value.hint == "did you mean people.gq?"
     file.write_text("query q() { match { $p: Persn } return { $p } }", encoding="utf-8")
@@ -125,11 +125,11 @@ def test_the_engine_may_come_from_the_environment(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, "local")
-    assert graph.query(PEOPLE_BY_NAME).why == "it was asked for"
+    assert graph.query(PEOPLE_BY_NAME).why == "requested"
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, "abacus")
     with pytest.raises(InvalidParameterError, match=r"'abacus', which \$OMNIGRAPH_ENGINE names"):
         graph.query(PEOPLE_BY_NAME)
-    with pytest.raises(InvalidParameterError, match=r"no engine 'loom' \("):
+    with pytest.raises(InvalidParameterError, match="'loom' is not a valid engine"):
         graph.query(PEOPLE_BY_NAME, engine="loom")
 
 
@@ -138,11 +138,11 @@ def test_small_plans_stay_local_and_large_ones_go_to_spark(
 ) -> None:
     chosen = graph.explain(PEOPLE_BY_NAME)
     assert chosen.engine is EngineName.LOCAL
-    assert "bytes" in chosen.why
+    assert "tables of" in chosen.why
     monkeypatch.setitem(measure_plan.__globals__, "LOCAL_BYTES_MAX", 10)
     chosen = graph.explain(PEOPLE_BY_NAME)
     assert chosen.engine is EngineName.SPARK
-    assert "more than 10" in chosen.why
+    assert "Spark is used above 10 B" in chosen.why
 
 
 def test_an_explanation_says_what_is_read_and_how(graph: Graph) -> None:

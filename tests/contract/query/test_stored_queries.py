@@ -168,9 +168,9 @@ def test_who_may_invoke_a_query_need_not_read_its_types(graph: Graph, tmp_path):
     assert result.rows() == [{"p.name": "ada"}]
     with pytest.raises(NotFoundError, match="stores no query 'everybody'"):
         agent.queries.run("everybody")
-    with pytest.raises(NotAllowedError, match="agent may not read type Person"):
+    with pytest.raises(NotAllowedError, match="agent cannot read type Person"):
         agent.query(ALL)
-    with pytest.raises(NotAllowedError, match="agent may not mutate branch main"):
+    with pytest.raises(NotAllowedError, match="agent cannot mutate branch main"):
         agent.queries.run("add", {"name": "x"})
     with pytest.raises(NotAllowedError, match="may not"):
         agent.queries.put(ALL)

@@ -22,7 +22,12 @@ from tests.support.clocks import LaterClock
 from tests.support.concurrency import at_once
 from tests.support.crashes import cut_off, much_later, trace
 
-SCHEMA = "node Person { name: String @unique }\nnode Note { text: String }"
+SCHEMA = """
+node Person { name: String @unique }
+node Note { text: String }
+node City { name: String @key }
+"""
+CITY = 'query q() { insert City { name: "Oslo" } }'
 NOTE = 'query q() { insert Note { text: "once" } }'
 PERSON = 'query q() { insert Person { name: "Ada" } }'
 
@@ -91,6 +96,22 @@ def test_a_request_that_changes_nothing_is_answered_likewise(graph):
 
     assert first.commit_id is None
     assert graph.mutate(text, key="k") == first
+
+
+def test_an_attempt_that_finds_its_change_made_has_the_result_of_the_other_attempt(graph, tmp_path):
+    others = [graphs.open(tmp_path / "graph")]
+    landed = []
+
+    def land() -> None:
+        if others:
+            landed.append(others.pop().mutate(CITY, key="k"))
+
+    # Between the look for an earlier attempt and the plan, which finds nothing to change.
+    with arm(Failpoint.WRITE_AFTER_HEAL, land):
+        result = graphs.open(tmp_path / "graph").mutate(CITY, key="k")
+    assert landed == [result]
+    assert result.inserted == 1
+    assert graph.mutate(CITY, key="k") == result
 
 
 def test_a_request_that_failed_can_be_repeated(graph):

@@ -111,7 +111,7 @@ def test_branches_merge_and_conflicts_are_told(client, graph):
     assert mutate(client, update, {"a": 2}).status_code == 200
     merge = {"source": "side/1", "into": "main"}
 
-    found = problem(client.post("/graphs/world/merge", json=merge), 409, "merge_conflicts")
+    found = problem(client.post("/graphs/world/merge", json=merge), 409, "conflict")
     assert [each["property"] for each in found["merge_conflicts"]] == ["age"]
     preview = client.post("/graphs/world/merge", json={**merge, "dry_run": True}).json()
     assert (preview["conflict_count"], preview["commit_id"]) == (1, None)
@@ -159,6 +159,19 @@ def test_a_small_load_is_answered_at_once_however_it_is_compressed(client, compr
     assert answer.status_code == 200, answer.text
     assert answer.json()["changes"]["Person"]["inserted"] == 1
     assert client.get(f"/graphs/world/entities/Person/{name}").json()["name"] == name
+
+
+def test_load_chooses_one_of_several_rows_of_a_key(client):
+    lines = [{"type": "Person", "data": {"name": "twice", "age": age}} for age in (1, 2)]
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    where = "/graphs/world/load?mode=append"
+    problem(client.post(where, content=body), 422, "integrity")
+    problem(client.post(f"{where}&on_duplicate=best", content=body), 400, "invalid_input")
+
+    answer = client.post(f"{where}&on_duplicate=first", content=body)
+
+    assert answer.json()["superseded"] == 1
+    assert client.get("/graphs/world/entities/Person/twice").json()["age"] == 1
 
 
 def test_a_large_load_is_a_job_and_a_key_makes_it_one(client):

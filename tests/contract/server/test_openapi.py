@@ -1,5 +1,6 @@
 """The OpenAPI document: every route is driven from it, with good and bad input (schemathesis)."""
 
+import re
 import warnings
 from typing import Any, Final
 
@@ -110,6 +111,16 @@ def test_every_route_answers_as_the_document_says(api, served):
         for mode in modes:
             count += _drive(operation, mode, examples, served)
     assert count > 100
+
+
+def test_refused_method_is_told_all_that_the_address_has(served):
+    paths = httpx.get(f"{served.url}/openapi.json").json()["paths"]
+    for path, methods in paths.items():
+        address = served.url + re.sub(r"{\w+}", "1", path)
+        refused = httpx.patch(address, headers={"Authorization": f"Bearer {served.token}"})
+        assert refused.status_code == 405, path
+        allowed = refused.headers["allow"].split(", ")
+        assert allowed == sorted(method.upper() for method in methods), path
 
 
 def _drive(operation: Any, mode: Any, examples: int, served: Any) -> int:

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import omnigraph
 from omnigraph.backends.local import LocalBackend
 from omnigraph.schema.catalog import SchemaType
+from omnigraph.server.settings import read_settings
 from tests.contract.server.test_http import ADD, mutate, problem
+from tests.support.served import serving
 
 PLACE = "/graphs/world/proposals"
 
@@ -117,7 +120,7 @@ def test_a_conflict_is_listed_decided_by_a_value_and_merged(client):
     assert (conflict["base"], conflict["ours"], conflict["theirs"]) == (None, 2**60, 1)
     bounded = client.post(f"{PLACE}/{number}/preview", json={"limit": 0}).json()
     assert (bounded["merge_conflicts"], bounded["conflict_count"]) == ([], 1)
-    problem(client.post(f"{PLACE}/{number}/merge", json={}), 409, "merge_conflicts")
+    problem(client.post(f"{PLACE}/{number}/merge", json={}), 409, "conflict")
 
     cell = {"type": "Person", "id": "Contested", "property": "age", "value": 2**61}
     decided = client.post(f"{PLACE}/{number}/preview", json={"resolve": [cell]}).json()
@@ -125,3 +128,20 @@ def test_a_conflict_is_listed_decided_by_a_value_and_merged(client):
     merged = client.post(f"{PLACE}/{number}/merge", json={"resolve": [cell]})
     assert merged.status_code == 200, merged.text
     assert client.get("/graphs/world/entities/Person/Contested").json()["age"] == 2**61
+
+
+def test_refusals_do_not_say_where_the_graph_is_stored(tmp_path):
+    graph = omnigraph.init(tmp_path / "world", "node Person { name: String @key }", actor="ada")
+    graph.branches.create("draft").mutate('query q() { insert Person { name: "x" } }')
+    graph.proposals.create("draft", "A person", actor="ada")
+    section = {"uri": str(tmp_path / "world"), "read_only": True}
+    settings = read_settings(None, state=tmp_path / "state", graphs={"world": section})
+    with serving(settings) as read_only, read_only.client() as ada:
+        shown = [
+            ada.get(f"{PLACE}/1"),
+            ada.post("/graphs/world/calls/proposals.show", json={"arguments": {"number": 1}}),
+        ]
+    for answer in shown:
+        assert answer.status_code == 200, answer.text
+        assert b"the graph world was opened read-only" in answer.content
+        assert str(tmp_path).encode() not in answer.content

@@ -38,7 +38,7 @@ def test_what_spark_knows_is_taken(master: str) -> None:
 def test_what_spark_does_not_know_is_refused_before_it_starts(
     master: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(InvalidParameterError, match="is no master that Spark knows") as refusal:
+    with pytest.raises(InvalidParameterError, match="is not a valid Spark master") as refusal:
         require_master(SessionSettings(master=master))
     assert "spark://host:7077" in refusal.value.hint
     assert "--master" in refusal.value.hint

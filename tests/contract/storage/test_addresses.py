@@ -11,7 +11,7 @@ from tests.support.tables import LOCATION, applied, ids, latest, numbers, row_id
 
 
 def test_tables_stores_and_staged_writes_refuse_to_be_pickled(table, store):
-    for each in (table, store, stage_upsert(table, rows("a"))):
+    for each in (table, store, stage_upsert(table, rows("a", n=1))):
         with pytest.raises(TypeError, match="cannot be pickled"):
             pickle.dumps(each)
 

@@ -45,7 +45,9 @@ def test_a_table_is_created_with_blobs(store: Store, rows: pa.Table) -> None:
 def test_blobs_are_appended_replaced_and_deleted(store: Store) -> None:
     table = created(store, docs())
     table = heads.apply(staging.stage_append(table, docs(a=b"one", b=None)), AUTHOR)
-    table = heads.apply(staging.stage_upsert(table, docs(a=LARGE, c=b"three")), AUTHOR)
+    replaced = staging.stage_upsert(table, docs(a=LARGE, c=b"three"))
+    assert replaced is not None
+    table = heads.apply(replaced, AUTHOR)
     table = heads.apply(staging.stage_delete(table, ids=["b"]), AUTHOR)
     assert [(row["id"], row["body"]) for row in held(table)] == [("a", LARGE), ("c", b"three")]
 

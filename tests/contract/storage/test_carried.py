@@ -422,4 +422,7 @@ def random_write(
     if kind == "compact":
         return stage_compaction(table, row_version=row_version)
     chosen = random.sample(names, random.randint(1, 6))
-    return stage_upsert(table, numbered_rows({key: random.randint(0, 99) for key in chosen}))
+    # Numbers that no row has yet, so that every row changes.
+    staged = stage_upsert(table, numbered_rows({key: random.getrandbits(60) for key in chosen}))
+    assert staged is not None
+    return staged

@@ -108,7 +108,8 @@ def advance(store: Store, table: Table, kind: str, what: Any) -> tuple[Store, Ta
         case "append":
             return store, applied(stage_append(table, rows_of(what, schema)))
         case "upsert" if _are_distinct(table):
-            return store, applied(stage_upsert(table, rows_of(what, schema)))
+            staged = stage_upsert(table, rows_of(what, schema))
+            return store, table if staged is None else applied(staged)
         case "delete":
             return store, applied(stage_delete(table, ids=what))
         case "overwrite":
@@ -289,7 +290,7 @@ def test_files_that_nobody_has_any_more_are_dropped(store, monkeypatch):
     monkeypatch.setattr(pieces, "_STALE_PIECES_MAX", 3)
     table = create(store, "a")
     read_all_fragments(table, ["id"])
-    for number in range(20):
+    for number in range(1, 21):
         table = applied(stage_upsert(table, rows("a", n=number)))
         read_all_fragments(table, ["id"])
     counts = [len(shelf.pieces) for shelf in store.tables.pieces._shelves.values()]

@@ -213,7 +213,7 @@ def shuffled(store: Store) -> Table:
     table = create(store, names)
     some = random.Random(1).sample(names[::2], 200)
     for first in range(0, len(some), 20):
-        table = applied(stage_upsert(table, rows(some[first : first + 20], n=first)))
+        table = applied(stage_upsert(table, rows(some[first : first + 20], n=first + 1)))
     return table
 
 

@@ -563,7 +563,7 @@ def test_a_column_that_may_not_be_null_is_given_no_null(local):
     ],
 )
 def test_a_column_stands_for_itself_only_once(local, columns):
-    with pytest.raises(InvalidInputError, match="stands twice"):
+    with pytest.raises(InvalidInputError, match="duplicate column"):
         stage_reshape(create(local, "a"), columns)
 
 

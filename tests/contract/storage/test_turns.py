@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from omnigraph.storage.roots import Root
-from omnigraph.storage.turns import turn
+from omnigraph.storage.turns import turn, turns
 from tests.support.concurrency import at_once
 
 PATIENCE: Final = 20.0
@@ -44,6 +44,17 @@ def test_who_waits_in_vain_is_told_so_and_runs_all_the_same(root):
         assert (first, second) == (True, False)
     with turn(root, "queue", seconds_max=0.05) as third:
         assert third
+
+
+def test_the_wait_for_several_turns_has_one_limit(root):
+    names = [f"queue {number}" for number in range(4)]
+    for name in names:
+        (Path(root.uri) / name).mkdir()
+    with turns(root, names, seconds_max=PATIENCE):
+        begun = time.monotonic()
+        with turns(root, names, seconds_max=0.5):
+            # Four times the limit would be two seconds.
+            assert 0.5 <= time.monotonic() - begun < 1.5
 
 
 def test_turns_of_different_names_or_roots_do_not_wait_for_each_other(root, tmp_path):

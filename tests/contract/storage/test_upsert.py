@@ -68,7 +68,9 @@ def test_rows_that_are_only_added_are_committed_as_an_append(table):
     added = applied(stage_change(table, files=write_files(table, rows("xy"))))
     assert isinstance(operation_of(added), LanceOperation.Append)
     # What replaces rows, or takes some away, says so.
-    assert isinstance(operation_of(applied(stage_upsert(added, rows("x")))), LanceOperation.Update)
+    assert isinstance(
+        operation_of(applied(stage_upsert(added, rows("x", n=1)))), LanceOperation.Update
+    )
 
 
 def operation_of(table):
@@ -88,8 +90,9 @@ def test_replaced_rows_keep_their_row_ids_and_their_age(table):
 
 
 def test_the_staged_row_count_is_the_one_that_comes_true(table):
-    for change in (rows("ab"), rows("axy"), rows("pq"), rows("")):
+    for change in (rows("ab", n=2), rows("axy"), rows("pq")):
         staged = stage_upsert(table, change)
+        assert staged is not None
         table = applied(staged)
         assert staged.row_count == table.count_rows()
 
@@ -121,10 +124,7 @@ def test_all_matches_replace_every_row_and_leave_no_empty_fragment(table):
 
 
 def test_zero_rows_change_nothing(table):
-    upserted = applied(stage_upsert(table, rows("")))
-
-    assert numbers(upserted) == numbers(table)
-    assert row_ids(upserted) == row_ids(table)
+    assert stage_upsert(table, rows("")) is None
 
 
 def test_an_upsert_into_an_empty_table_adds_every_row(store):
@@ -211,7 +211,7 @@ def test_an_odd_id_finds_itself_and_nobody_else(local, odd):
 
 def test_an_id_that_stands_twice_is_refused_before_anything_is_written(table, store):
     store.meter.take()
-    with pytest.raises(InvalidInputError, match="'x' stands twice"):
+    with pytest.raises(InvalidInputError, match="duplicate id: 'x'"):
         stage_upsert(table, rows(["x", "y", "x"]))
 
     assert store.meter.take().writes == 0
@@ -240,6 +240,7 @@ def test_an_id_the_table_holds_twice_is_replaced_by_one_row(table):
     assert ids(doubled) == ["a", "a", "b", "c"]
 
     staged = stage_upsert(doubled, rows("a", n=9))
+    assert staged is not None
     upserted = applied(staged)
 
     assert numbers(upserted) == {"a": 9, "b": 0, "c": 0}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph
-from omnigraph.choices import Mode
+from omnigraph.choices import Mode, OnDuplicate
 from omnigraph.clock import SystemClock
 from omnigraph.errors import (
     AlreadyExistsError,
@@ -362,7 +362,7 @@ def test_a_stream_goes_on_on_a_branch_that_is_merged(graph: Graph) -> None:
 
 def test_a_batch_that_breaks_rules_is_not_there_and_can_be_written_later(graph: Graph) -> None:
     write_people(graph, 0, "ada")
-    with pytest.raises(IntegrityError, match="'ada' exists already"):
+    with pytest.raises(IntegrityError, match="'ada' already exists"):
         write_people(graph, 1, "ada", "bob")
     assert names_in(graph) == {"ada": 1}
     write_people(graph, 1, "ada", "bob", mode=Mode.MERGE)
@@ -535,7 +535,8 @@ def test_an_envelope_that_is_null_is_a_violation_that_says_so(graph: Graph, tmp_
         writer_of(graph, of=ByEnvelope("after")).write(batch_of(0), rows)
     [violation] = refusal.value.report.violations
     assert violation.message == (
-        "after is null, and has no row (a deleted row has none: leave it out, as the option ops of "
+        "after is null: there is no row to load (a deleted row has none: leave it out, as "
+        "the option ops of "
         "a feed does)"
     )
     assert violation.origin == "rows:2"
@@ -572,6 +573,8 @@ def parse(**changes: object) -> StreamSettings:
         "ignore_unknown": False,
         "embed": "auto",
         "adopts": False,
+        "on_duplicate": None,
+        "order_by": None,
     }
     return StreamSettings.parse("people", **(given | changes))  # type: ignore[arg-type]
 
@@ -600,3 +603,21 @@ def test_rejects_are_written_to_a_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(AlreadyExistsError, match="is a file"):
         parse(on_error="quarantine", rejects=tmp_path / "file")
+
+
+def test_duplicates_in_a_batch_need_an_order(graph: Graph) -> None:
+    rows = pa.table({"name": ["ada", "ada"], "age": pa.array([2, 1], pa.int32())})
+    with pytest.raises(InvalidParameterError, match="have no order"):
+        parse(mode="merge", on_duplicate="last")
+    by_age = parse(mode="merge", order_by="age")
+    assert by_age.on_duplicate is OnDuplicate.LAST
+    with pytest.raises(IntegrityError, match="ada"):
+        writer_of(graph, mode=Mode.MERGE).write(batch_of(0), rows)
+
+    result = writer_of(graph, mode=Mode.MERGE, on_duplicate="last", order_by="age").write(
+        batch_of(0), rows
+    )
+
+    assert result is not None
+    assert result.superseded == 1
+    assert graph.entity("Person", "ada") == {"id": "ada", "name": "ada", "age": 2}

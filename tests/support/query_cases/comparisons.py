@@ -48,8 +48,27 @@ LOGIC = tuple(
     if "unknown" in (a, b) or "and" in form
 )
 
+EVERYBODY = ("ada", "bob", "cy", "dee", "eve")
+NAN = float("nan")
+
+# NaN equals itself and is greater than all other numbers, wherever both sides are known early.
+KNOWN_NUMBERS = tuple(
+    people(f"{condition} of NaN", condition, *kept, takes="$x: F64, $y: F64", x=NAN, y=NAN)
+    for condition, kept in {
+        "$x = $y": EVERYBODY,
+        "$x != $y": (),
+        "$x <= $y": EVERYBODY,
+        "$x < $y": (),
+        "1.5 < $x": EVERYBODY,
+        "$x > 1.5": EVERYBODY,
+        "$x <= 1.5": (),
+        "not ($x = 1.5)": EVERYBODY,
+    }.items()
+)
+
 CASES = (
     *LOGIC,
+    *KNOWN_NUMBERS,
     # On arrays these were not tested at all.
     people("a condition on no variable", "$p knows $_  $x > 3", takes="$x: I64", x=3),
     people(

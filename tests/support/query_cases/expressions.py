@@ -80,6 +80,8 @@ CASES = (
     of_bob("no items are none", "length($p.tags)", 0),
     of_ada("a part of a text", "substring($p.name, 2, 1)", "d"),
     of_ada("nothing is before the first character", "substring($p.name, 0, 1)", None),
+    of_ada("nothing is far before the first character", "substring($p.name, -3000000000, 1)", None),
+    of_ada("no part has a length far below zero", "substring($p.name, 1, -3000000000)", None),
     of_ada("a part beyond the end", "substring($p.name, 9)", ""),
     of_ada("spaces and line ends are trimmed", 'trim(" \\t\\r\\na b\\n ")', "a b"),
     of_ada("every occurrence is replaced", 'replace($p.name, "a", "xa")', "xadxa"),

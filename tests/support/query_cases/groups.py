@@ -39,7 +39,22 @@ THREE_SUMS = values(
 )
 SUMS = "match { $v: Value } return { $v.text as g sum($v.i64) as n }"
 
+BESIDE_A_VALUE = tuple(
+    ask(
+        f"no rows with {clauses}, and totals beside {value}, which is a key",
+        PEOPLE,
+        f"match {{ $p: Person {clauses} $p.age > 1000 }} "
+        f"return {{ sum($p.age) as s count($p) as n avg($p.age) as m {value} as v }}",
+        answer("s n m v"),
+        takes="$x: I64",
+        x=3,
+    )
+    for value in ("5", "$x", "now()")
+    for clauses in ("$p knows $_", "$p knows $q $p worksAt $c")
+)
+
 CASES = (
+    *BESIDE_A_VALUE,
     ask(
         "aggregates leave nulls out",
         PEOPLE,

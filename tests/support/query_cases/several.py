@@ -52,7 +52,45 @@ def messages(title: str, clauses: str, *rows: Value | tuple[Value, ...]) -> Quer
     return ask(title, FORUM, body, answer("type id", *rows))
 
 
+def values_of_messages(binding: str) -> QueryCase:
+    """Values of edges that start only at comments, for messages of both types."""
+    return ask(
+        f"values of edges that fit one type of {binding}",
+        FORUM,
+        f"match {{ {binding} }} return {{ type($m) as t $m.id as id count {{ $m about $_ }} as n "
+        "exists { $m about $_ } as e sum { $m about $x  $x.size } as s }",
+        answer(
+            "t id n e s",
+            ("Comment", "m1", 1, True, 1),
+            ("Comment", "m3", 1, True, 1),
+            ("Comment", "m4", 1, True, None),
+            ("Post", "m1", 0, False, None),
+            ("Post", "m2", 0, False, None),
+        ),
+    )
+
+
+def optional_counts(binding: str) -> QueryCase:
+    """The number of edges that start only at comments, as an optional part."""
+    return ask(
+        f"an optional part that fits one type of {binding}",
+        FORUM,
+        f"match {{ {binding} optional {{ $m answers $x }} }} "
+        "return { type($m) as t $m.id as id count($x) as n }",
+        answer(
+            "t id n",
+            ("Comment", "m1", 0),
+            ("Comment", "m3", 1),
+            ("Comment", "m4", 1),
+            ("Post", "m1", 0),
+            ("Post", "m2", 0),
+        ),
+    )
+
+
 CASES = (
+    *map(values_of_messages, ("$m: Post | Comment", "$m: Message")),
+    *map(optional_counts, ("$m: Post | Comment", "$m: Message")),
     messages(
         "either type",
         "$m: Post | Comment",

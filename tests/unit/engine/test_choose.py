@@ -17,8 +17,8 @@ from omnigraph.engine.choose import (
 )
 from omnigraph.errors import InvalidInputError, InvalidParameterError
 
-SMALL: Final = Measure(10, 10, "the input has {:,} rows")
-LARGE: Final = Measure(2000, 1000, "the input has about {:,} bytes")
+SMALL: Final = Measure.of_count(10, 10, "row to load")
+LARGE: Final = Measure.of_bytes(2048, 1000, "{} of input")
 
 
 @pytest.fixture(autouse=True)
@@ -37,10 +37,10 @@ def unmeasured() -> Iterator[Measure]:
 
 
 def test_what_fits_stays_local_for_the_first_reason():
-    choice = by_size(None, [SMALL, Measure(0, 1, "{:,} bytes")])
+    choice = by_size(None, [SMALL, Measure.of_bytes(0, 1, "{}")])
 
     assert choice.engine is EngineName.LOCAL
-    assert choice.why == "the input has 10 rows, at most 10"
+    assert choice.why == "10 rows to load; Spark is used above 10"
 
 
 @pytest.mark.parametrize("measures", [[SMALL, LARGE], [LARGE, SMALL]])
@@ -48,7 +48,7 @@ def test_one_measure_that_does_not_fit_calls_for_spark(measures: list[Measure]):
     choice = by_size("auto", measures)
 
     assert choice.engine is EngineName.SPARK
-    assert choice.why == "the input has about 2,000 bytes, more than 1,000"
+    assert choice.why == "2 KiB of input; Spark is used above 1,000 B"
 
 
 def test_without_spark_all_work_stays_local(monkeypatch: pytest.MonkeyPatch):
@@ -56,13 +56,13 @@ def test_without_spark_all_work_stays_local(monkeypatch: pytest.MonkeyPatch):
     choice = by_size(None, [LARGE])
 
     assert choice.engine is EngineName.LOCAL
-    assert "more than 1,000, and Spark is not installed (pip install" in choice.why
+    assert "2 KiB of input; Spark is not installed (pip install" in choice.why
 
 
 @pytest.mark.parametrize("name", EngineName)
 def test_who_asks_for_an_engine_gets_it_unmeasured(name: EngineName):
     assert by_size(name, unmeasured()).engine is name
-    assert by_size(name, unmeasured()).why == "it was asked for"
+    assert by_size(name, unmeasured()).why == "requested"
 
 
 def test_the_environment_asks_where_the_caller_does_not(monkeypatch: pytest.MonkeyPatch):
@@ -75,7 +75,7 @@ def test_the_environment_asks_where_the_caller_does_not(monkeypatch: pytest.Monk
 
 def test_an_unknown_engine_is_refused_first():
     constraint = Constraint(EngineName.LOCAL, "it is a stream")
-    with pytest.raises(InvalidParameterError, match="there is no engine 'flink'"):
+    with pytest.raises(InvalidParameterError, match="'flink' is not a valid engine"):
         by_size("flink", unmeasured(), constraint)
 
 
@@ -91,7 +91,7 @@ def test_a_constraint_with_a_refusal_refuses_the_other_engine_alone():
 
     with pytest.raises(InvalidInputError, match="only Spark can"):
         by_size("local", unmeasured(), constraint)
-    assert by_size("spark", unmeasured(), constraint).why == "it was asked for"
+    assert by_size("spark", unmeasured(), constraint).why == "requested"
     lenient = Constraint(EngineName.SPARK, "the rows are Spark's")
     assert by_size("local", unmeasured(), lenient).engine is EngineName.LOCAL
 
@@ -104,4 +104,4 @@ def test_work_after_spark_is_for_spark_and_other_work_as_it_was_asked():
 
 def test_what_only_the_local_engine_can_do_is_refused_by_its_size():
     assert why_not_local([SMALL]) is None
-    assert why_not_local([LARGE]) == "the input has about 2,000 bytes, more than 1,000"
+    assert why_not_local([LARGE]) == "2 KiB of input; Spark is used above 1,000 B"

@@ -144,7 +144,7 @@ def test_keys_of_several_members_and_of_floats_are_compared_by_their_canonical_t
     assert key_report(pair, id=[right, wrong], a=["x", "x"], b=[0.5, 0.5]) == [
         (
             wrong,
-            f"Thing {wrong!r}: the id {wrong!r} is not what the key says, {right!r}",
+            f"Thing {wrong!r}: the id {wrong!r} does not match the key, which gives {right!r}",
         )
     ]
     [(row_id, message)] = key_report(single, id=["NaN", "3"], b=[float("nan"), 3.0])

@@ -131,7 +131,7 @@ def test_what_no_property_takes_is_refused_with_the_nearest_name():
     raw = RawRow({"nmae": "x"}, 1)
 
     [violation] = converted(type_, raw).report.violations
-    assert str(violation) == "f:1: P: there is no property nmae (did you mean name?)"
+    assert str(violation) == "f:1: P: unknown property nmae (did you mean name?)"
     assert converted(type_, raw, ignores_unknown=True).rows.num_rows == 1
 
 

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omnigraph.conversion import readings
 from omnigraph.conversion.typed_columns import Notation
 from omnigraph.errors import InvalidInputError
+from omnigraph.integrity import convert
 from omnigraph.integrity.deltas import POSITION
 from omnigraph.load.positions import Origins, positions
 from omnigraph.load.shaping import attempts, batches
@@ -405,6 +407,63 @@ def test_what_is_plainly_right_never_reaches_the_exact_converter(monkeypatch):
         "node:Thing": 50,
         "edge:Knows": 50,
     }
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> list[Any]:
+    """The arguments of the calls of a function."""
+    calls: list[Any] = []
+    function = getattr(module, name)
+
+    def call(*arguments: Any, **more: Any) -> Any:
+        calls.append(arguments)
+        return function(*arguments, **more)
+
+    monkeypatch.setattr(module, name, call)
+    return calls
+
+
+@pytest.mark.parametrize("text", ["517.0", "517.000", "-517.0", "2000000000000000000"])
+def test_whole_numbers_of_csv_are_converted_by_column(monkeypatch, text):
+    values = counted(monkeypatch, readings, "convert_value")
+    names = pa.array([f"n{n}" for n in range(50)])
+    cells = pa.array([text if n % 3 else None for n in range(50)], pa.utf8())
+    batch = pa.record_batch({POSITION: positions(0, 2, 50), "name": names, "big": cells})
+    [rows] = shape_columns(shaping(), "Thing", batch, notation=Notation.TEXT).rows.values()
+    whole = int(text.partition(".")[0])
+    assert rows["big"].to_pylist() == [whole if n % 3 else None for n in range(50)]
+    assert values == []
+
+
+def test_whole_numbers_of_json_are_converted_by_column(monkeypatch):
+    rows = counted(monkeypatch, batches, "convert_rows")
+    texts = [
+        json.dumps({"name": f"n{n}", "small": float(n) if n % 3 else None, "ubig": 2**63 + n})
+        for n in range(50)
+    ]
+    [found] = shape_lines(shaping(), lines(texts), type_name="Thing").rows.values()
+    assert found["small"].to_pylist() == [n if n % 3 else None for n in range(50)]
+    assert found["ubig"].to_pylist() == [2**63 + n for n in range(50)]
+    assert rows == []
+
+
+def test_a_cell_that_needs_care_costs_that_cell(monkeypatch):
+    cells_read = counted(monkeypatch, readings, "convert_value")
+    of_wrong_rows = counted(monkeypatch, convert, "convert_value")
+    count = 5000
+    cells = {
+        "name": [f"n{n}" for n in range(count)],
+        "small": ["1e2" if n % 100 == 0 else str(n) for n in range(count)],
+        "wide": [str(n / 7) for n in range(count)],
+        "flag": ["true"] * count,
+    }
+    cells["flag"][4321] = "yes"
+    batch = pa.record_batch({POSITION: positions(0, 2, count), **cells})
+    found = shape_columns(shaping(), "Thing", batch, notation=Notation.TEXT)
+    [shaped] = found.rows.values()
+    assert shaped["small"].to_pylist()[:102] == [100, *range(1, 100), 100, 101]
+    assert [each.origin for each in found.report.violations] == ["first.jsonl:4323"]
+    assert len(cells_read) == count // 100 + 1
+    assert len(of_wrong_rows) == len(cells)
 
 
 def test_a_wrong_row_among_many_is_found_with_its_line():

@@ -33,7 +33,7 @@ def translate(cause: BaseException) -> OmnigraphError:
 @pytest.mark.parametrize(
     ("cause", "kind", "code", "hint"),
     [
-        (CommitConflictError("x"), TableConflictError, ErrorCode.TABLE_HEAD_MOVED, "plan again"),
+        (CommitConflictError("x"), TableConflictError, ErrorCode.TABLE_HEAD_MOVED, "branch again"),
         (OSError("<Code>NoSuchBucket</Code>"), NotFoundError, ErrorCode.BUCKET_NOT_FOUND, "create"),
         (PermissionError(errno.EACCES, os.strerror(errno.EACCES)), StorageError,
          ErrorCode.STORAGE_DENIED, "permissions"),

@@ -48,6 +48,16 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
   return parseJson(await response.text()) as T;
 }
 
+/** An answer, or null if it would have rows of a type that the actor may not read. */
+export async function unlessHidden<T>(answer: Promise<T>): Promise<T | null> {
+  try {
+    return await answer;
+  } catch (failure) {
+    if (failure instanceof ProblemError && failure.status === 403) return null;
+    throw failure;
+  }
+}
+
 /** Send a request, and return its response when it succeeded. */
 export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
   const headers: Record<string, string> = { Accept: "application/json", ...options.headers };
@@ -77,16 +87,15 @@ async function reach(address: string, init: RequestInit): Promise<Response> {
     return await fetch(address, init);
   } catch (cause) {
     if (cause instanceof DOMException && cause.name === "AbortError") throw cause;
-    throw new ProblemError({
-      type: "about:blank",
-      title: "no answer",
-      status: 0,
-      code: "no_answer",
-      detail: "the server does not answer",
-      hint: "see whether 'omnigraph serve' still runs, then try again",
-      request_id: "",
-    });
+    const hint = "Check your connection, and whether the server still runs. Then try again.";
+    throw new ProblemError(ownProblem("no_answer", "the server does not answer", hint));
   }
+}
+
+/** A problem that this page found itself. */
+export function ownProblem(code: string, message: string, hint: string): Problem & Record<string, unknown> {
+  const said = { title: code.replace("_", " "), detail: message, error: message, hint };
+  return { type: "about:blank", status: 0, code, cause: code, retryable: false, request_id: "", ...said };
 }
 
 async function readProblem(response: Response): Promise<Problem & Record<string, unknown>> {
@@ -95,15 +104,9 @@ async function readProblem(response: Response): Promise<Problem & Record<string,
     return parseJson(text) as Problem & Record<string, unknown>;
   } catch {
     // A proxy on the way answers with a page of its own.
-    return {
-      type: "about:blank",
-      title: "no problem document",
-      status: response.status,
-      code: "no_document",
-      detail: `the server answered with status ${response.status}`,
-      hint: "see the log of the server, or of the proxy before it",
-      request_id: response.headers.get("x-request-id") ?? "",
-    };
+    const hint = "Try again. If it persists, ask the operator of this server: its log, or that of the proxy before it, says why.";
+    const problem = ownProblem("no_document", `the server answered with status ${response.status}`, hint);
+    return { ...problem, status: response.status, request_id: response.headers.get("x-request-id") ?? "" };
   }
 }
 

@@ -1,7 +1,7 @@
 /** Loading in components: one request at a time, cancelled when it is no longer wanted. */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ProblemError } from "./client";
+import { ownProblem, ProblemError } from "./client";
 
 export type Loaded<T> =
   | { state: "loading"; value?: T }
@@ -66,13 +66,6 @@ export function useAction<A extends readonly unknown[]>(act: (...given: A) => Pr
 /** Any failure as a problem; what is no problem of the server is a bug of this page. */
 export function toProblem(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error;
-  return new ProblemError({
-    type: "about:blank",
-    title: "bug",
-    status: 0,
-    code: "page_failed",
-    detail: `this page failed: ${error instanceof Error ? error.message : String(error)}`,
-    hint: "this is a bug of the app; load the page again",
-    request_id: "",
-  });
+  const message = `this page failed: ${error instanceof Error ? error.message : String(error)}`;
+  return new ProblemError(ownProblem("page_failed", message, "This is a bug of the app. Load the page again."));
 }

@@ -12,6 +12,9 @@ export interface ApprovalBody {
   commit?: string | null;
 }
 
+/** What a page can offer to do to a branch. */
+export type BranchAction = "mutate" | "branch_create" | "branch_delete" | "propose";
+
 /** A branch, and its newest commit. */
 export interface BranchAnswer {
   branch: string;
@@ -75,6 +78,7 @@ export interface ChangedRowsAnswer {
   total: number;
   changes: Record<string, CountsAnswer>;
   rows: ChangedRowAnswer[];
+  hidden?: string[] | null;
 }
 
 /** Some commits of the feed, and the cursor after them. */
@@ -82,6 +86,7 @@ export interface ChangesAnswer {
   commits: ChangedCommitAnswer[];
   cursor: string;
   is_newest: boolean;
+  hidden?: string[] | null;
 }
 
 /** A comment on a proposal, or on a row of it. */
@@ -131,6 +136,9 @@ export interface ConflictAnswer {
   theirs: unknown;
   message: string;
   facet?: string | null;
+  edges?: number;
+  edge_counts?: Record<string, number>;
+  reasons?: string[];
 }
 
 /** How many rows of a type. */
@@ -167,6 +175,7 @@ export interface DifferenceAnswer {
   schema: Record<string, unknown>[];
   changes: Record<string, CountsAnswer>;
   rows?: Record<string, unknown>[] | null;
+  hidden?: string[] | null;
 }
 
 /** A commit of a history that is to be drawn: with what points at it. */
@@ -292,6 +301,13 @@ export interface LoginBody {
   code: string;
 }
 
+/** The table that another writer changed: the version that was expected, and what it has now. */
+export interface ManifestConflict {
+  table_key: string | null;
+  expected: number | null;
+  actual: number | null;
+}
+
 /** What a merge did, or would do. */
 export interface MergeAnswer {
   outcome: string;
@@ -303,6 +319,7 @@ export interface MergeAnswer {
   merge_conflicts: ConflictAnswer[];
   warnings: FollowUpAnswer[];
   dry_run: boolean;
+  hidden?: string[] | null;
   [name: string]: unknown;
 }
 
@@ -335,8 +352,19 @@ export interface MutateBody {
   embed?: string;
 }
 
+/** What a load does with several rows of one id. */
+export type OnDuplicate = "reject" | "first" | "last";
+
 /** What a load does with rows that break rules. */
 export type OnError = "fail" | "quarantine";
+
+/** Whether an actor may do something to branches, by branch, and if not, why. */
+export interface PermissionsAnswer {
+  actor: string | null;
+  action: string;
+  may: Record<string, boolean>;
+  refusals: Record<string, string>;
+}
 
 /** How conflicts would be decided, and how many of the others to list. */
 export interface PreviewBody {
@@ -350,9 +378,15 @@ export interface Problem {
   title: string;
   status: number;
   detail: string;
+  error: string;
   code: string;
+  cause: string;
   hint: string;
+  retryable: boolean;
   request_id: string;
+  manifest_conflict?: ManifestConflict | null;
+  merge_conflicts?: ConflictAnswer[] | null;
+  violations?: ViolationAnswer[] | null;
   [name: string]: unknown;
 }
 
@@ -441,8 +475,21 @@ export interface RecoveryAnswer {
   live: string[];
   interrupted: string[];
   unreadable: string[];
-  recoveries: Record<string, unknown>[];
+  recoveries: RecoveryEntryAnswer[];
   cursor: string | null;
+}
+
+/** What became of an interrupted write. */
+export interface RecoveryEntryAnswer {
+  operation_id: string;
+  state: string;
+  writer_kind: string;
+  branch: string;
+  actor: string | null;
+  recovery_id: string;
+  recovered_at: string;
+  commit_id: string | null;
+  tables: TableMoveAnswer[];
 }
 
 export type RootModel_Union_QueryAnswer__WriteAnswer__ = QueryAnswer | WriteAnswer;
@@ -477,6 +524,7 @@ export interface SchemaChangeAnswer {
   seconds_estimated: number;
   steps: Record<string, unknown>[];
   findings: Record<string, unknown>[];
+  hidden?: string[] | null;
   commit_id: string | null;
   engine: string;
   why: string;
@@ -489,6 +537,7 @@ export interface SchemaPlanAnswer {
   seconds_estimated: number;
   steps: Record<string, unknown>[];
   findings: Record<string, unknown>[];
+  hidden?: string[] | null;
   [name: string]: unknown;
 }
 
@@ -506,6 +555,7 @@ export interface SnapshotAnswer {
   commit: Record<string, unknown>;
   schema_digest: string;
   tables: Record<string, unknown>[];
+  hidden?: string[] | null;
 }
 
 /** Whether a server lives, or takes requests. */
@@ -544,6 +594,13 @@ export interface StoredQueryAnswer {
   fault: string | null;
 }
 
+/** What a recovery did to one table. */
+export interface TableMoveAnswer {
+  table_key: string;
+  from: number;
+  to: number;
+}
+
 /** A name of a commit. */
 export interface TagAnswer {
   tag: string;
@@ -567,6 +624,18 @@ export interface TagBody {
 export interface TagsAnswer {
   tags: TagAnswer[];
   cursor: string | null;
+}
+
+/** Data that breaks a rule of the schema. */
+export interface ViolationAnswer {
+  rule: string;
+  type: string;
+  properties: string[];
+  id: string | null;
+  value: unknown;
+  origin: string;
+  message: string;
+  [name: string]: unknown;
 }
 
 /** What a write changed; no commit if nothing. */

@@ -6,7 +6,7 @@ import { graphPath, request } from "../api/client";
 import { useLoad } from "../api/hooks";
 import type { ChangedRowAnswer, CountsAnswer, DifferenceAnswer } from "../api/wire";
 import { useShortcuts } from "../keys";
-import { Empty, Failure, Loading, Show } from "../ui/status";
+import { Empty, Failure, HiddenTypes, Loading, Show } from "../ui/status";
 import { plural, Text, Value, visible } from "../ui/text";
 import { OP_WORDS, RowDetail } from "./detail";
 import { IndexedList } from "./list";
@@ -70,6 +70,7 @@ function Loaded({ difference, ...props }: ChangesProps & { difference: Differenc
   const counts = difference.changes[type];
   return (
     <>
+      <HiddenTypes count={difference.hidden?.length} />
       {difference.schema.length > 0 && <SchemaSteps steps={difference.schema} />}
       {counts === undefined ? (
         <Empty>No row differs.</Empty>
@@ -135,6 +136,7 @@ function Rows({ graph, points, type, counts, op, setOp, noteCount, notes, open }
   const pages = useRowPages({ graph, points, type, ops });
   const [selected, setSelected] = useState<number | null>(null);
   const [sought, setSought] = useState<RowName | null>(open?.type === type ? open : null);
+  const isOpen = selected !== null || sought !== null;
   useEffect(() => {
     if (open !== undefined && open !== null && open.type === type) {
       setSelected(null);
@@ -155,10 +157,9 @@ function Rows({ graph, points, type, counts, op, setOp, noteCount, notes, open }
     { keys: "j", means: "next row", run: () => move(1) },
     { keys: "k", means: "previous row", run: () => move(-1) },
     { keys: "Escape", means: "close the row", run: close },
-    { keys: "c", means: "comment on the row", run: startComment },
+    ...(isOpen && notes !== undefined ? [{ keys: "c", means: "comment on the row", run: startComment }] : []),
   ]);
   const row = selected === null ? undefined : pages.row(selected);
-  const isOpen = selected !== null || sought !== null;
   return (
     <div class={isOpen ? "changed-rows open" : "changed-rows"}>
       <div class="listing">
@@ -205,9 +206,11 @@ function Rows({ graph, points, type, counts, op, setOp, noteCount, notes, open }
   );
 }
 
-/** Opens the form of the open row, if it has one. */
+/** Go to the form of the open row, if it has one. */
 function startComment(): void {
-  document.querySelector<HTMLButtonElement>(".detail > .place > .say")?.click();
+  const place = document.querySelector(".detail > .place");
+  place?.querySelector<HTMLButtonElement>(":scope > .say")?.click();
+  place?.querySelector("textarea")?.focus();
 }
 
 type Notes = ChangesProps["notes"];

@@ -1,9 +1,10 @@
 /** The branches: where each ends, making one, deleting one. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import { graphPath, request } from "../api/client";
 import { useAction, useLoad } from "../api/hooks";
+import { type Permissions, usePaused, usePermissions } from "../api/permissions";
 import type { BranchAnswer, BranchesAnswer, DeletedBranchAnswer } from "../api/wire";
 import { href, hrefWith } from "../router";
 import { Dialog } from "../ui/dialog";
@@ -23,6 +24,11 @@ export function BranchesPage({ graph }: PageProps): JSX.Element {
     (signal) => request<BranchesAnswer>(graphPath(graph, "branches"), { query: { limit: PAGE, cursor: pages.cursor }, signal }),
     [graph, pages.cursor],
   );
+  const names = loaded.value?.branches.map((each) => each.branch) ?? [];
+  const permissions = {
+    propose: usePermissions(graph, "propose", names),
+    remove: usePermissions(graph, "branch_delete", names),
+  };
   const finish = (message: string): void => {
     setDone(message);
     setDoomed(null);
@@ -35,9 +41,9 @@ export function BranchesPage({ graph }: PageProps): JSX.Element {
       <Show loaded={loaded}>
         {(page) => (
           <>
-            <BranchTable graph={graph} branches={page.branches} onDelete={setDoomed} />
+            <BranchTable graph={graph} branches={page.branches} permissions={permissions} onDelete={setDoomed} />
             <Pager pages={pages} next={page.cursor} label="Pages of branches" />
-            <NewBranch graph={graph} names={page.branches.map((each) => each.branch)} onDone={finish} />
+            <NewBranch graph={graph} names={names} onDone={finish} />
           </>
         )}
       </Show>
@@ -46,7 +52,17 @@ export function BranchesPage({ graph }: PageProps): JSX.Element {
   );
 }
 
-function BranchTable({ graph, branches, onDelete }: { graph: string; branches: readonly BranchAnswer[]; onDelete: (name: string) => void }): JSX.Element {
+function BranchTable({
+  graph,
+  branches,
+  permissions,
+  onDelete,
+}: {
+  graph: string;
+  branches: readonly BranchAnswer[];
+  permissions: { propose: Permissions; remove: Permissions };
+  onDelete: (name: string) => void;
+}): JSX.Element {
   return (
     <Table
       caption="Branches"
@@ -78,8 +94,19 @@ function BranchTable({ graph, branches, onDelete }: { graph: string; branches: r
           cell: (each) =>
             each.branch !== "main" && (
               <span class="actions">
-                <a href={hrefWith(["graphs", graph, "proposals"], { source: each.branch })}>Propose</a>{" "}
-                <button type="button" class="danger" aria-label={`Delete ${each.branch}`} onClick={() => onDelete(each.branch)}>
+                {permissions.propose.may(each.branch) && (
+                  <a href={hrefWith(["graphs", graph, "proposals"], { source: each.branch })} aria-label={`Propose ${each.branch}`}>
+                    Propose
+                  </a>
+                )}{" "}
+                <button
+                  type="button"
+                  class="danger"
+                  aria-label={`Delete ${each.branch}`}
+                  disabled={!permissions.remove.may(each.branch)}
+                  title={visible(permissions.remove.refusal(each.branch) ?? "")}
+                  onClick={() => onDelete(each.branch)}
+                >
                   Delete
                 </button>
               </span>
@@ -95,6 +122,10 @@ function BranchTable({ graph, branches, onDelete }: { graph: string; branches: r
 function NewBranch({ graph, names, onDone }: { graph: string; names: readonly string[]; onDone: (message: string) => void }): JSX.Element {
   const [name, setName] = useState("");
   const [from, setFrom] = useState("main");
+  const asked = usePaused(name);
+  const permissions = usePermissions(graph, "branch_create", asked === "" ? [] : [asked], { source: from });
+  const refusal = permissions.refusal(name);
+  const why = useId();
   const create = useAction(async () => {
     const made = await request<BranchAnswer>(graphPath(graph, "branches"), { body: { name, branch: from } });
     setName("");
@@ -124,10 +155,20 @@ function NewBranch({ graph, names, onDone }: { graph: string; names: readonly st
             ))}
           </select>
         </label>
-        <button type="submit" class="primary" disabled={create.isRunning}>
+        <button
+          type="submit"
+          class="primary"
+          disabled={create.isRunning || refusal !== null}
+          aria-describedby={refusal === null ? undefined : why}
+        >
           Create
         </button>
       </form>
+      {refusal !== null && (
+        <p id={why} role="status">
+          {visible(refusal)}
+        </p>
+      )}
       {create.error !== null && <Failure error={create.error} />}
     </section>
   );

@@ -7,7 +7,7 @@ import { useLoad } from "../api/hooks";
 import type { ChangedRowsAnswer, CommitAnswer, DifferenceAnswer } from "../api/wire";
 import { href } from "../router";
 import { ChangedRow } from "../ui/changes";
-import { Empty, Show } from "../ui/status";
+import { Empty, HiddenTypes, Show } from "../ui/status";
 import { Table } from "../ui/table";
 import { Tabs } from "../ui/tabs";
 import { plural, Text, Time, visible } from "../ui/text";
@@ -98,6 +98,7 @@ function Changes({ graph, commit }: { graph: string; commit: CommitAnswer }): JS
               </section>
             )}
             <h2>Changes</h2>
+            <HiddenTypes count={shown.hidden?.length} />
             {changed.length === 0 ? (
               <Empty>No row was changed.</Empty>
             ) : (

@@ -2,14 +2,15 @@
 
 import { Fragment, type JSX } from "preact";
 import { useState } from "preact/hooks";
-import { graphPath, request } from "../api/client";
+import { graphPath, request, unlessHidden } from "../api/client";
 import { useLoad } from "../api/hooks";
+import { usePermissions } from "../api/permissions";
 import type { EntityHistoryAnswer, QueryAnswer } from "../api/wire";
 import { type Catalog, type EdgeType, edgeWord, labelProperty, loadCatalog, type Point } from "../catalog";
 import { GraphPicture, nodeKey, type PictureEdge, type PictureNode } from "../pictures/graph";
 import { goTo, href, hrefWith } from "../router";
 import { changedNames, EntityLink, OpBadge, type RowChange } from "../ui/changes";
-import { Empty, Failure, Notice, Show } from "../ui/status";
+import { Empty, Failure, HiddenTypes, Notice, Show } from "../ui/status";
 import { Tabs } from "../ui/tabs";
 import { formatValue, Text, Time, Value, visible } from "../ui/text";
 import { EditDialog, editable } from "./edit";
@@ -32,6 +33,7 @@ export function EntityPage({ graph, branch, path, query }: PageProps): JSX.Eleme
   );
   const catalog = useLoad((signal) => loadCatalog(graph, pointOf(branch, at), signal), [graph, branch, at]);
   const own = [...(catalog.value?.nodes ?? []), ...(catalog.value?.edges ?? [])].find((each) => each.name === type);
+  const mayEdit = usePermissions(graph, "mutate", at === null ? [branch] : [], { type }).may(branch);
   const [isEditing, setEditing] = useState(false);
   const [saved, setSaved] = useState<string | null>(null);
   const choose = (name: string): void =>
@@ -58,7 +60,7 @@ export function EntityPage({ graph, branch, path, query }: PageProps): JSX.Eleme
             <section class="panel">
               <div class="title">
                 <h2>Properties</h2>
-                {own !== undefined && at === null && editable(own).length > 0 && (
+                {own !== undefined && mayEdit && editable(own).length > 0 && (
                   <button type="button" onClick={() => setEditing(true)}>
                     Edit
                   </button>
@@ -191,15 +193,24 @@ async function loadGroup(graph: string, point: Point, type: string, id: string, 
 function Neighbours({ graph, branch, at, type, id, catalog }: { graph: string; branch: string; at: string | null; type: string; id: string; catalog: Catalog }): JSX.Element {
   const directions = directionsOf(type, catalog);
   const loaded = useLoad(
-    (signal) => Promise.all(directions.slice(0, EDGE_TYPES_MAX).map((each) => loadGroup(graph, pointOf(branch, at), type, id, each, catalog, signal))),
+    (signal) => Promise.all(directions.slice(0, EDGE_TYPES_MAX).map((each) => unlessHidden(loadGroup(graph, pointOf(branch, at), type, id, each, catalog, signal)))),
     [graph, branch, at, type, id],
   );
   if (directions.length === 0) return <Empty>No edge type leads from or to {visible(type)}.</Empty>;
   return (
     <Show loaded={loaded} what="Looking for neighbours">
       {(groups) => {
-        const full = groups.filter((group) => group.nodes.length > 0);
-        if (full.length === 0) return <Empty>No edge leads from or to it.</Empty>;
+        const full = groups.filter((group) => group !== null).filter((group) => group.nodes.length > 0);
+        // An edge type whose other end is hidden is left out, too.
+        const left = new Set(directions.filter((_, place) => groups[place] === null).map((each) => each.edge.name));
+        const hidden = <HiddenTypes count={left.size} />;
+        if (full.length === 0)
+          return (
+            <>
+              <Empty>No edge leads from or to it.</Empty>
+              {hidden}
+            </>
+          );
         return (
           <>
             <NeighbourPicture graph={graph} branch={branch} at={at} type={type} id={id} groups={full} />
@@ -207,6 +218,7 @@ function Neighbours({ graph, branch, at, type, id, catalog }: { graph: string; b
               <NeighbourList key={`${group.edge.name} ${group.isOutgoing}`} graph={graph} branch={branch} at={at} group={group} type={type} id={id} />
             ))}
             {directions.length > EDGE_TYPES_MAX && <p class="dim">Only the first {EDGE_TYPES_MAX} edge types are shown.</p>}
+            {hidden}
           </>
         );
       }}

@@ -1,16 +1,17 @@
 /** One proposal: its changes, conflicts, comments and approvals; approve, merge, close. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import { graphPath, request } from "../api/client";
 import { useAction, useLoad } from "../api/hooks";
 import type { MergeAnswer, ProposalAnswer } from "../api/wire";
 import { Changes, type RowName } from "../diff/changes";
-import { useShortcuts } from "../keys";
+import { renderNow, useShortcuts } from "../keys";
 import { CommentForm, CommentList, PlaceComments } from "../review/comments";
 import { Conflicts } from "../review/conflicts";
 import { MergeDialog, type Merging, useMerging } from "../review/merging";
 import { href, hrefWith } from "../router";
+import { Dialog } from "../ui/dialog";
 import { Empty, Failure, Notice, Show } from "../ui/status";
 import { Tabs } from "../ui/tabs";
 import { plural, shortId, Text, Time, visible } from "../ui/text";
@@ -45,6 +46,7 @@ function Proposal({
   const [tab, setTab] = useState<TabName>("changes");
   const [open, setOpen] = useState<RowName | null>(null);
   const [merges, setMerges] = useState(false);
+  const [approves, setApproves] = useState(false);
   const [merged, setMerged] = useState<MergeAnswer | null>(null);
   const merging = useMerging(graph, proposal);
   const may = (action: string): boolean => proposal.may?.[action] === true;
@@ -55,13 +57,18 @@ function Proposal({
   });
   const approve = (): void => void act.run("POST", "approval", { commit: proposal.source_commit });
   const left = merging.preview === null ? null : merging.preview.conflict_count;
-  const mayMerge = may("merge") && left === 0;
+  const isMergeable = may("merge") && proposal.is_approved === true && left === 0;
+  const startComment = (): void => {
+    renderNow(() => setTab("conversation"));
+    document.querySelector<HTMLTextAreaElement>(".conversation form.comment textarea")?.focus();
+  };
   useShortcuts([
     { keys: "1", means: "changes", run: () => setTab("changes") },
     { keys: "2", means: "conflicts", run: () => setTab("conflicts") },
     { keys: "3", means: "conversation", run: () => setTab("conversation") },
-    ...(may("approve") ? [{ keys: "a", means: "approve", run: approve }] : []),
-    ...(mayMerge ? [{ keys: "m", means: "merge", run: () => setMerges(true) }] : []),
+    ...(may("comment") ? [{ keys: "c", means: "comment on the proposal", run: startComment }] : []),
+    ...(may("approve") ? [{ keys: "a", means: "approve", run: () => setApproves(true) }] : []),
+    ...(isMergeable ? [{ keys: "m", means: "merge", run: () => setMerges(true) }] : []),
   ]);
   const { base_commit: before, source_commit: after } = proposal;
   const count = merging.count > 0 ? ` ${merging.count.toLocaleString("en")}` : "";
@@ -93,6 +100,7 @@ function Proposal({
         proposal={proposal}
         merging={merging}
         isBusy={act.isRunning}
+        isMergeable={isMergeable}
         onApprove={approve}
         onWithdraw={() => void act.run("DELETE", "approval")}
         onClose={() => void act.run("POST", "close")}
@@ -160,6 +168,29 @@ function Proposal({
           </section>
         )}
       </Tabs>
+      {approves && (
+        <Dialog title="Approve the proposal" onClose={() => setApproves(false)}>
+          <p>
+            Approve merging <strong>{visible(proposal.source)}</strong> into <strong>{visible(proposal.target)}</strong>, as this page
+            shows it?
+          </p>
+          <p class="actions">
+            <button type="button" onClick={() => setApproves(false)}>
+              Cancel
+            </button>{" "}
+            <button
+              type="button"
+              class="primary"
+              onClick={() => {
+                setApproves(false);
+                approve();
+              }}
+            >
+              Approve
+            </button>
+          </p>
+        </Dialog>
+      )}
       {merges && (
         <MergeDialog
           graph={graph}
@@ -183,12 +214,13 @@ function Proposal({
   );
 }
 
-/** Where a proposal stands, and what the person may do: no button that the server would refuse. */
+/** Where a proposal stands, and what the person may do. The button Merge says why it cannot be used. */
 function Standing({
   graph,
   proposal,
   merging,
   isBusy,
+  isMergeable,
   onApprove,
   onWithdraw,
   onClose,
@@ -199,6 +231,7 @@ function Standing({
   proposal: ProposalAnswer;
   merging: Merging;
   isBusy: boolean;
+  isMergeable: boolean;
   onApprove: () => void;
   onWithdraw: () => void;
   onClose: () => void;
@@ -209,6 +242,7 @@ function Standing({
   const counted = proposal.approved_by ?? [];
   const stale = proposal.approvals.filter((approval) => !counted.includes(approval.actor));
   const needed = proposal.approvals_needed ?? 0;
+  const facts = useId();
   const left = merging.preview?.conflict_count ?? null;
   const { ending } = proposal;
   if (ending !== null) {
@@ -236,10 +270,10 @@ function Standing({
   }
   return (
     <div class="panel standing" aria-label="State" role="region">
-      <ul class="plain-list">
+      <ul class="plain-list" id={facts}>
         <li class={proposal.is_approved !== true ? "no" : counted.length > 0 ? "yes" : undefined}>
+          {needed === 0 ? "needs no approval" : `needs ${plural(needed, "approval")}`};{" "}
           {counted.length === 0 ? "approved by nobody" : `approved by ${counted.map(visible).join(", ")}`}
-          {needed > 0 && `; ${plural(needed, "approval")} needed`}
         </li>
         {stale.length > 0 && (
           <li class="no">
@@ -266,7 +300,7 @@ function Standing({
             )}
           </li>
         )}
-        {may["merge"] !== true && proposal.refusals?.["merge"] !== undefined && (
+        {may["merge"] !== true && proposal.source_commit != null && proposal.refusals?.["merge"] !== undefined && (
           <li class="no">
             <Text value={proposal.refusals["merge"]} />
           </li>
@@ -274,22 +308,28 @@ function Standing({
       </ul>
       <span class="buttons">
         {may["approve"] === true && (
-          <button type="button" disabled={isBusy} onClick={onApprove} title="a">
+          <button key="approve" type="button" disabled={isBusy} onClick={onApprove} title="Approve (a)">
             Approve
           </button>
         )}
         {may["withdraw_approval"] === true && (
-          <button type="button" disabled={isBusy} onClick={onWithdraw}>
+          <button key="withdraw" type="button" disabled={isBusy} onClick={onWithdraw}>
             Withdraw approval
           </button>
         )}
-        {may["merge"] === true && (
-          <button type="button" class="primary" disabled={isBusy || left !== 0} onClick={onMerge} title="m">
-            Merge
-          </button>
-        )}
+        <button
+          key="merge"
+          type="button"
+          class="primary"
+          disabled={isBusy || !isMergeable}
+          onClick={onMerge}
+          title={isMergeable ? "Merge (m)" : undefined}
+          aria-describedby={isMergeable ? undefined : facts}
+        >
+          Merge
+        </button>
         {may["close"] === true && (
-          <button type="button" class="danger" disabled={isBusy} onClick={onClose}>
+          <button key="close" type="button" class="danger" disabled={isBusy} onClick={onClose}>
             Close
           </button>
         )}

@@ -4,11 +4,13 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { graphPath, request } from "../api/client";
 import { useAction, useLoad } from "../api/hooks";
+import { usePermissions } from "../api/permissions";
 import type { BranchesAnswer, ProposalAnswer, ProposalsAnswer } from "../api/wire";
 import { useShortcuts } from "../keys";
 import { goTo, href, hrefWith } from "../router";
+import { useFocus } from "../ui/focus";
 import { Pager, usePages } from "../ui/pager";
-import { Empty, Failure, Show } from "../ui/status";
+import { Empty, Failure, Notice, Show } from "../ui/status";
 import { plural, Time, visible } from "../ui/text";
 import type { PageProps } from "./props";
 import "../styles/review.css";
@@ -17,9 +19,13 @@ const STATES = ["open", "merged", "closed", "all"] as const;
 const PAGE = 50;
 const BRANCHES_MAX = 500;
 
-export function ProposalsPage({ graph, query }: PageProps): JSX.Element {
+export function ProposalsPage({ graph, branch, query }: PageProps): JSX.Element {
   const state = STATES.find((each) => each === query.get("state")) ?? "open";
-  const isNew = query.has("new") || query.has("source");
+  const source = query.get("source") ?? branch;
+  const propose = usePermissions(graph, "propose", [source]);
+  const refusal = propose.refusal(source);
+  const wantsNew = query.has("new") || query.has("source");
+  const isNew = wantsNew && refusal === null;
   const pages = usePages();
   useEffect(() => pages.restart(), [state]);
   const [selected, setSelected] = useState(-1);
@@ -46,7 +52,18 @@ export function ProposalsPage({ graph, query }: PageProps): JSX.Element {
         if (chosen !== undefined) goTo(href("graphs", graph, "proposals", chosen.number));
       },
     },
-    { keys: "n", means: "new proposal", run: () => goTo(address({ ...stay, new: "1" })) },
+    ...(propose.may(source)
+      ? [
+          {
+            keys: "n",
+            means: "new proposal",
+            run: () => {
+              if (!isNew) goTo(address({ ...stay, new: "1" }));
+              else document.querySelector<HTMLInputElement>("form.new input[name=title]")?.focus();
+            },
+          },
+        ]
+      : []),
   ]);
   return (
     <>
@@ -59,12 +76,13 @@ export function ProposalsPage({ graph, query }: PageProps): JSX.Element {
             </a>
           ))}
         </nav>
-        {!isNew && (
+        {!isNew && propose.may(source) && (
           <a class="button" href={address({ ...stay, new: "1" })}>
             New proposal
           </a>
         )}
       </div>
+      {wantsNew && refusal !== null && <Notice kind="bad">{visible(refusal)}</Notice>}
       {isNew && <NewProposal graph={graph} source={query.get("source")} cancel={address(stay)} />}
       <Show loaded={loaded}>
         {(answer) =>
@@ -128,6 +146,7 @@ function NewProposal({ graph, source, cancel }: { graph: string; source: string 
   const [from, setFrom] = useState(source ?? "");
   const [into, setInto] = useState("main");
   const [title, setTitle] = useState("");
+  const first = useFocus<HTMLInputElement>();
   const [description, setDescription] = useState("");
   const make = useAction(async () => {
     const made = await request<ProposalAnswer>(graphPath(graph, "proposals"), {
@@ -175,10 +194,11 @@ function NewProposal({ graph, source, cancel }: { graph: string; source: string 
       <label>
         Title
         <input
+          ref={first}
           type="text"
+          name="title"
           required
           maxLength={200}
-          autoFocus
           value={title}
           onInput={(event) => setTitle(event.currentTarget.value)}
         />

@@ -1,9 +1,10 @@
 /** The query console: a text, its parameters, and the answer as a table or as a picture. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 import { graphPath, request } from "../api/client";
 import { useAction, useLoad } from "../api/hooks";
+import { usePermissions } from "../api/permissions";
 import type { QueryAnswer, StoredQueriesAnswer, WriteAnswer } from "../api/wire";
 import { type Catalog, loadCatalog } from "../catalog";
 import { GraphPicture, nodeKey, PICTURE_NODES_MAX, type PictureEdge, type PictureNode } from "../pictures/graph";
@@ -28,6 +29,9 @@ export function QueryPage({ graph, branch, query }: PageProps): JSX.Element {
   const catalog = useLoad((signal) => loadCatalog(graph, { branch }, signal), [graph, branch]);
   const parameters = parametersOf(text);
   const writes = isMutation(text);
+  const permissions = usePermissions(graph, "mutate", writes ? [branch] : []);
+  const refusal = writes ? permissions.refusal(branch) : null;
+  const why = useId();
   const action = useAction(async () => {
     sessionStorage.setItem(kept, text);
     const params = Object.fromEntries(parameters.map((each) => [each.name, parameterValue(each, typed[each.name] ?? "")]));
@@ -42,7 +46,7 @@ export function QueryPage({ graph, branch, query }: PageProps): JSX.Element {
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      void action.run();
+      if (refusal === null) void action.run();
     }
   };
   const example = exampleQuery(catalog.value);
@@ -96,14 +100,25 @@ export function QueryPage({ graph, branch, query }: PageProps): JSX.Element {
           </fieldset>
         )}
         <p>
-          <button type="submit" class="primary" disabled={action.isRunning || text.trim() === ""}>
+          <button
+            type="submit"
+            class="primary"
+            disabled={action.isRunning || text.trim() === "" || refusal !== null}
+            aria-describedby={refusal === null ? undefined : why}
+          >
             {writes ? `Write to ${visible(branch)}` : "Run"}
           </button>{" "}
-          <span class="dim">
-            <kbd>Ctrl</kbd>
-            <kbd>Enter</kbd>
-            {action.isRunning && " running…"}
-          </span>
+          {refusal === null ? (
+            <span class="dim">
+              <kbd>Ctrl</kbd>
+              <kbd>Enter</kbd>
+              {action.isRunning && " running…"}
+            </span>
+          ) : (
+            <span id={why} role="status">
+              {visible(refusal)}
+            </span>
+          )}
         </p>
       </form>
       {action.error !== null && <Failure error={action.error} />}

@@ -1,12 +1,12 @@
 /** Entities found by the beginning of their keys, and by the words of their texts. */
 
 import type { JSX } from "preact";
-import { graphPath, ProblemError, request } from "../api/client";
+import { graphPath, ProblemError, request, unlessHidden } from "../api/client";
 import { useLoad } from "../api/hooks";
 import type { QueryAnswer } from "../api/wire";
 import { type Catalog, loadCatalog, type NodeType, searchable } from "../catalog";
 import { EntityLink } from "../ui/changes";
-import { Empty, Show } from "../ui/status";
+import { Empty, HiddenTypes, Show } from "../ui/status";
 import { formatValue, Text, visible } from "../ui/text";
 import type { PageProps } from "./props";
 
@@ -37,28 +37,39 @@ export function SearchPage({ graph, branch, query }: PageProps): JSX.Element {
 function Hits({ graph, branch, wanted, catalog }: { graph: string; branch: string; wanted: string; catalog: Catalog }): JSX.Element {
   const types = catalog.nodes.slice(0, TYPES_MAX);
   const loaded = useLoad(
-    async (signal) => (await Promise.all(types.map((type) => findIn(graph, branch, type, wanted, signal)))).flat(),
+    (signal) => Promise.all(types.map((type) => unlessHidden(findIn(graph, branch, type, wanted, signal)))),
     [graph, branch, wanted],
   );
   return (
     <Show loaded={loaded} what="Searching">
-      {(hits) => {
-        if (hits.length === 0) return <Empty>No key begins with it, and no indexed text has one of its words.</Empty>;
+      {(found) => {
+        const hits = found.flatMap((each) => each ?? []);
+        const hidden = <HiddenTypes count={found.filter((each) => each === null).length} />;
+        if (hits.length === 0)
+          return (
+            <>
+              <Empty>No key begins with it, and no indexed text has one of its words.</Empty>
+              {hidden}
+            </>
+          );
         const exact = hits.filter((hit) => hit.property === null && hit.id === wanted);
         const rest = hits.filter((hit) => !exact.includes(hit));
         return (
-          <ul class="hits">
-            {[...exact, ...rest].map((hit) => (
-              <li key={`${hit.type} ${hit.property} ${hit.id}`}>
-                <span class="badge">{visible(hit.type)}</span> <EntityLink graph={graph} branch={branch} type={hit.type} id={hit.id} />
-                {hit.property !== null && (
-                  <p class="dim">
-                    {visible(hit.property)}: <Text value={hit.text} max={240} />
-                  </p>
-                )}
-              </li>
-            ))}
-          </ul>
+          <>
+            <ul class="hits">
+              {[...exact, ...rest].map((hit) => (
+                <li key={`${hit.type} ${hit.property} ${hit.id}`}>
+                  <span class="badge">{visible(hit.type)}</span> <EntityLink graph={graph} branch={branch} type={hit.type} id={hit.id} />
+                  {hit.property !== null && (
+                    <p class="dim">
+                      {visible(hit.property)}: <Text value={hit.text} max={240} />
+                    </p>
+                  )}
+                </li>
+              ))}
+            </ul>
+            {hidden}
+          </>
         );
       }}
     </Show>

@@ -2,7 +2,7 @@
 
 import { h, type VNode } from "preact";
 import { readToken } from "../session";
-import { graphPath, ProblemError } from "../api/client";
+import { graphPath, ownProblem, ProblemError } from "../api/client";
 
 const ELEMENTS = new Set(["svg", "g", "rect", "path", "polygon", "text", "title", "circle", "line"]);
 const ATTRIBUTES = new Set([
@@ -19,18 +19,12 @@ export function loadSchemaPicture(graph: string, branch: string, signal: AbortSi
     request.responseType = "document";
     const token = readToken();
     if (token !== null) request.setRequestHeader("Authorization", `Bearer ${token}`);
-    const fail = (): void =>
-      reject(
-        new ProblemError({
-          type: "about:blank",
-          title: "no picture",
-          status: request.status,
-          code: "no_picture",
-          detail: "the picture of the schema cannot be read",
-          hint: "the text of the schema says the same",
-          request_id: request.getResponseHeader("x-request-id") ?? "",
-        }),
-      );
+    const fail = (): void => {
+      const what = "the picture of the schema cannot be read";
+      const problem = ownProblem("no_picture", what, "the text of the schema says the same");
+      const id = request.getResponseHeader("x-request-id") ?? "";
+      reject(new ProblemError({ ...problem, status: request.status, request_id: id }));
+    };
     request.onload = () => (request.status === 200 && request.responseXML !== null ? resolve(request.responseXML) : fail());
     request.onerror = fail;
     signal.addEventListener("abort", () => request.abort());

@@ -1,10 +1,11 @@
 /** Comments on a proposal, on its rows and on properties of these. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { graphPath, request } from "../api/client";
 import { useAction } from "../api/hooks";
 import type { CommentAnswer, ProposalAnswer } from "../api/wire";
+import { useFocus } from "../ui/focus";
 import { Failure } from "../ui/status";
 import { Text, Time, visible } from "../ui/text";
 
@@ -82,6 +83,7 @@ export function CommentForm({
   onCancel?: () => void;
 }): JSX.Element {
   const [text, setText] = useState("");
+  const box = useFocus<HTMLTextAreaElement>(onCancel !== undefined);
   const send = useAction(async () => {
     const body = { text, ...(place ?? {}) };
     onDone(await request<ProposalAnswer>(graphPath(graph, "proposals", number, "comments"), { body }));
@@ -96,12 +98,12 @@ export function CommentForm({
       }}
     >
       <textarea
+        ref={box}
         aria-label={label}
         placeholder={label}
         rows={2}
         value={text}
         maxLength={10_000}
-        autoFocus={onCancel !== undefined}
         onInput={(event) => setText(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void send.run();
@@ -138,6 +140,13 @@ export function PlaceComments({
   onDone: (proposal: ProposalAnswer) => void;
 }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
+  const opener = useRef<HTMLButtonElement>(null);
+  const wasOpen = useRef(false);
+  useLayoutEffect(() => {
+    // The form that had the focus is gone: its button has it again, unless the person went on elsewhere.
+    if (wasOpen.current && !isOpen && document.activeElement === document.body) opener.current?.focus();
+    wasOpen.current = isOpen;
+  }, [isOpen]);
   const property = place.property ?? null;
   const own = proposal.comments.filter(
     ({ row }) => row !== null && row.type_name === place.type && row.id === place.id && row.property === property,
@@ -160,7 +169,7 @@ export function PlaceComments({
             onCancel={() => setOpen(false)}
           />
         ) : (
-          <button type="button" class="plain say" aria-label={label} title={label} onClick={() => setOpen(true)}>
+          <button ref={opener} type="button" class="plain say" aria-label={label} title={label} onClick={() => setOpen(true)}>
             {property === null ? "Comment on the row" : "Comment"}
           </button>
         ))}

@@ -116,6 +116,17 @@ function ConflictCard({
           <Text value={conflict.message.replace(`${conflict.kind}: `, "")} max={1_000} />
         </p>
       ) : null}
+      {(conflict.edges ?? 0) > 0 && (
+        <p>
+          Along with it {plural(conflict.edges ?? 0, "edge")} {conflict.edges === 1 ? "was" : "were"} deleted. To keep the
+          node is to keep {conflict.edges === 1 ? "it" : "them"}.
+        </p>
+      )}
+      {(conflict.reasons ?? []).map((reason) => (
+        <p key={reason}>
+          <Text value={reason} max={1_000} />
+        </p>
+      ))}
       <div class="three" role="radiogroup" aria-label={`What to keep of ${name}`}>
         {!isViolation(conflict) && (
           <div class="choice base">

@@ -4,10 +4,11 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { graphPath, type ProblemError, request } from "../api/client";
 import { toProblem, useAction } from "../api/hooks";
+import { usePermissions } from "../api/permissions";
 import type { ConflictAnswer, MergeAnswer, ProposalAnswer } from "../api/wire";
 import { Counts } from "../diff/changes";
 import { Dialog } from "../ui/dialog";
-import { Failure } from "../ui/status";
+import { Failure, HiddenTypes } from "../ui/status";
 import { plural, visible } from "../ui/text";
 import { type Decision, type Decisions, placeOf, toResolutions } from "./decisions";
 
@@ -115,12 +116,13 @@ export function MergeDialog({
 }): JSX.Element {
   const [message, setMessage] = useState("");
   const [deletes, setDeletes] = useState(false);
+  const mayDelete = usePermissions(graph, "branch_delete", [proposal.source]).may(proposal.source);
   const merge = useAction(async () => {
     const answer = await request<MergeAnswer>(graphPath(graph, "proposals", proposal.number, "merge"), {
       body: {
         commit: proposal.source_commit,
         resolve: merging.resolutions,
-        delete_branch: deletes,
+        delete_branch: deletes && mayDelete,
         ...(message.trim() === "" ? {} : { message }),
       },
     });
@@ -135,6 +137,7 @@ export function MergeDialog({
           void merge.run();
         }}
       >
+        <HiddenTypes count={preview?.hidden?.length} />
         {preview !== null && (
           <ul class="plain-list">
             {Object.entries(preview.changes).map(([type, counts]) => (
@@ -155,10 +158,12 @@ export function MergeDialog({
             onInput={(event) => setMessage(event.currentTarget.value)}
           />
         </label>
-        <label class="inline">
-          <input type="checkbox" checked={deletes} onChange={(event) => setDeletes(event.currentTarget.checked)} />
-          delete the branch {visible(proposal.source)} afterwards
-        </label>
+        {mayDelete && (
+          <label class="inline">
+            <input type="checkbox" checked={deletes} onChange={(event) => setDeletes(event.currentTarget.checked)} />
+            delete the branch {visible(proposal.source)} afterwards
+          </label>
+        )}
         {merge.error !== null && <Failure error={merge.error} />}
         <p class="buttons">
           <button type="submit" class="primary" disabled={merge.isRunning}>

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import type { ProblemError } from "../api/client";
+import { hintOf } from "../api/hints";
 import type { Loaded } from "../api/hooks";
 import { visible } from "./text";
 
@@ -17,15 +18,16 @@ export function Empty({ children }: { children: ComponentChildren }): JSX.Elemen
   return <p class="empty">{children}</p>;
 }
 
-/** A problem: the message as the server wrote it, carets included, then what to do next. */
+/** A problem: the message as the server wrote it, carets included, then what to do next on this page. */
 export function Failure({ error, retry }: { error: ProblemError; retry?: () => void }): JSX.Element {
   const { problem } = error;
+  const hint = hintOf(problem);
   return (
     <div class="failure" role="alert">
       <pre tabIndex={0}>{visible(problem.detail)}</pre>
-      {problem.hint !== "" && <p>{visible(problem.hint)}</p>}
+      {hint !== "" && <p>{visible(hint)}</p>}
       <p class="dim">
-        {problem.code}
+        {problem.cause}
         {problem.request_id !== "" && <> · request {problem.request_id}</>}
       </p>
       {retry !== undefined && (
@@ -59,6 +61,16 @@ export function Show<T>({
     <div class="shown" aria-busy={loaded.state === "loading"}>
       {children(loaded.value)}
     </div>
+  );
+}
+
+/** How many types are left out, because the actor may not read them. */
+export function HiddenTypes({ count }: { count: number | undefined }): JSX.Element | null {
+  if (!count) return null;
+  return (
+    <p class="dim" role="note">
+      {count === 1 ? "1 type is hidden." : `${count} types are hidden.`}
+    </p>
   );
 }
 

@@ -11,6 +11,7 @@ from omnigraph.choices import EdgeDirection
 from omnigraph.cli import graphs, options, render
 from omnigraph.cli.formats import write_result
 from omnigraph.cli.spark import quick_spark
+from omnigraph.wording import count_of
 
 if TYPE_CHECKING:
     from omnigraph.accessors.algorithms import Algorithms
@@ -159,11 +160,10 @@ def shortest_paths(
 ) -> None:
     """Count the fewest edges from any of some nodes to each; the nearest nodes first."""
     wanted = options.choose_format(format_, json=json)
-    starts = _sources(sources)
     algorithms = _open(store, branch, commit, version)
     _show(
         lambda: algorithms.shortest_paths(
-            starts, edges=edges, direction=direction, max_hops=max_hops, engine=engine
+            sources, edges=edges, direction=direction, max_hops=max_hops, engine=engine
         ),
         limit,
         wanted,
@@ -196,17 +196,6 @@ def _open(
     return handle.at(branch=branch, commit=commit, version=version).algorithms
 
 
-def _sources(texts: list[str]) -> dict[str, list[str]]:
-    sources: dict[str, list[str]] = {}
-    for text in texts:
-        name, slash, id_ = text.partition("/")
-        if not (name and slash and id_):
-            message = f"{text!r} is no node: write its type and its id, as in Person/ada"
-            raise typer.BadParameter(message, param_hint="--from")
-        sources.setdefault(name, []).append(id_)
-    return sources
-
-
 def _show(run: Callable[[], AlgorithmResult], limit: int, wanted: Format) -> None:
     with quick_spark():
         result = run()
@@ -215,5 +204,5 @@ def _show(run: Callable[[], AlgorithmResult], limit: int, wanted: Format) -> Non
     rounds = result.rounds
     if rounds is not None:
         ending = "" if rounds.converged else ", and it would have gone on"
-        render.say(f"{render.count_of(rounds.count, 'round')}{ending}")
-    render.say(f"computed by the {result.engine} engine, because {result.why}")
+        render.say(f"{count_of(rounds.count, 'round')}{ending}")
+    render.say_engine(result.engine, result.why)

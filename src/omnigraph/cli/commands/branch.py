@@ -134,6 +134,7 @@ def merge_branch(
             message=message,
         )
     with render.report_of_commit(outcome.commit_id):
+        render.say_hidden(outcome.hidden)
         if json:
             render.show_json({**outcome.to_json(), "dry_run": dry_run})
         else:

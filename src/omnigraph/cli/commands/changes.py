@@ -42,6 +42,7 @@ def poll(
     batch = handle.changes(
         after=after, branch=branch, limit=limit, kinds=kinds, types=types, ops=ops
     )
+    render.say_hidden(batch.hidden)
     if json:
         render.show_json(batch_facts(batch, rows=rows))
         return

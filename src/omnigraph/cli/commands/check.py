@@ -41,6 +41,7 @@ def check(
         report = handle.check(
             branch=branch, rows=not shallow, history=history, engine=engine, progress=progress
         )
+    render.say_hidden(report.hidden)
     if json:
         render.show_json(_facts(report))
     else:

@@ -72,7 +72,7 @@ def show_cleanup(result: CleanupResult, *, confirm: bool) -> None:
     for trouble in result.troubles:
         place = trouble.location
         what = place if trouble.ref is None else f"{trouble.ref} in {place}"
-        render.say(f"{what} stays, because {trouble.message}")
+        render.say(f"{what} was not removed: {trouble.message}")
 
 
 def _split(path: str) -> tuple[str, str]:

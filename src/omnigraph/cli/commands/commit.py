@@ -100,7 +100,7 @@ def _filters(wanted: Iterable[str]) -> dict[str, str]:
             hint = f"write NAME=VALUE, NAME one of {', '.join(_FILTERS)}"
             raise InvalidParameterError(message, hint=hint)
         if name in filters:
-            message = f"--filter {name} is given twice, and no commit has two"
+            message = f"--filter {name} is given twice"
             raise InvalidParameterError(message, hint="give it once")
         filters[name] = value
     _refuse_unknown(filters)
@@ -117,7 +117,7 @@ def _refuse_unknown(filters: Mapping[str, str]) -> None:
     operation = filters.get("operation")
     if operation is not None and operation not in set(OperationKind):
         close = get_close_matches(operation, OperationKind, n=1)
-        message = f"there is no operation {operation!r}"
+        message = f"{operation!r} is not a valid operation"
         hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(OperationKind)}"
         raise InvalidParameterError(message, hint=hint)
     if "branch" in filters:

@@ -64,5 +64,5 @@ def _choose_engine() -> EngineName:
         return EngineName.LOCAL
     if find_java() is not None:
         return EngineName.SPARK
-    render.say("there is no Java here, so the local engine loads; pip install 'omnigraph[java]'")
+    render.say("Java was not found, so the local engine loads; pip install 'omnigraph[java]'")
     return EngineName.LOCAL

@@ -33,9 +33,10 @@ def diff(
     handle = graphs.open_graph(store, read_only=True)
     with quick_spark():
         difference = handle.diff(before, after, kinds=kinds, types=types, ops=ops, engine=engine)
+    render.say_hidden(difference.hidden)
     if wanted is Format.TABLE:
         render.say(f"from commit {difference.before} to commit {difference.after}")
-        render.say(f"compared by the {difference.engine} engine, because {difference.why}")
+        render.say_engine(difference.engine, difference.why)
         if not difference.schema and not counts(difference):
             render.say("nothing differs")
             return

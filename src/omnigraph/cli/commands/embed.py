@@ -11,6 +11,7 @@ from omnigraph.choices import EmbedScope
 from omnigraph.cli import graphs, options, render
 from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import quick_spark
+from omnigraph.wording import count_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +48,7 @@ def embed(
     if status:
         handle = graphs.open_graph(store, read_only=True)
         statuses = handle.embeddings.status(types=types, branch=branch)
+        render.say_hidden(handle.snapshot(branch=branch).hidden)
         if json:
             render.show_json([asdict(one) for one in statuses])
         else:
@@ -62,6 +64,7 @@ def embed(
             message=message,
             progress=progress,
         )
+    render.say_hidden(result.hidden)
     with render.report_of_commit(result.commits[-1] if result.commits else None):
         if json:
             render.show_json(asdict(result))
@@ -84,9 +87,9 @@ def _show_result(result: EmbedResult, types: Sequence[str] | None) -> None:
     if not result.commits:
         render.say(f"nothing waits to be embedded: branch {result.branch} has no new commit")
     else:
-        count = render.count_of(len(result.commits), "commit")
+        count = count_of(len(result.commits), "commit")
         render.say(f"{count} on branch {result.branch}, the last {result.commits[-1]}")
-        render.say(f"embedded by the {result.engine} engine, because {result.why}")
+        render.say_engine(result.engine, result.why)
     _show_status(result.status, types)
 
 

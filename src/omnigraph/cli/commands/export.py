@@ -64,12 +64,13 @@ def export(
             replace=replace,
             progress=progress,
         )
+    render.say_hidden(result.hidden)
     if json:
         render.show_json(_facts(result))
         return
     render.say(f"exported commit {result.commit_id}")
     if not is_piped:
-        render.say(f"written by the {result.engine} engine, because {result.why}")
+        render.say_engine(result.engine, result.why)
         render.show_table(["type", "rows"], result.rows.items())
 
 
@@ -82,4 +83,5 @@ def _facts(result: ExportResult) -> dict[str, object]:
         "why": result.why,
         "rows": dict(result.rows),
         "files": list(result.files),
+        **({"hidden": list(result.hidden)} if result.hidden else {}),
     }

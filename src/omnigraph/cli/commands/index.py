@@ -47,6 +47,7 @@ def build(
         result = handle.ensure_indices(
             branch=branch, engine=engine, message=message, rebuild=rebuild, progress=progress
         )
+    render.say_hidden(result.hidden)
     if json:
         render.show_json(asdict(result))
         return
@@ -59,16 +60,16 @@ def _require_no_options(context: typer.Context) -> None:
         source = context.get_parameter_source(parameter.name or "")
         if source is not None and source.name == "COMMANDLINE":
             name = context.invoked_subcommand
-            message = f"Options of 'index {name}' stand after it: index {name} {parameter.opts[0]}"
+            message = f"Options of 'index {name}' go after it: index {name} {parameter.opts[0]}"
             raise UsageError(message, ctx=context)
 
 
 def _show_result(result: IndexResult, branch: str) -> None:
     if result.commit_id is None:
-        render.say("every index is there, and covers every row")
+        render.say("every index exists and covers every row")
     else:
         render.say(f"commit {result.commit_id} on branch {branch}")
-        render.say(f"built by the {result.engine} engine, because {result.why}")
+        render.say_engine(result.engine, result.why)
         done = {"indexed": result.built, "joined": result.joined, "removed": result.removed}
         shown = {heading: columns for heading, columns in done.items() if columns}
         types = dict.fromkeys(name for columns in shown.values() for name in columns)
@@ -96,6 +97,8 @@ def list_indexes(
     """List the indexes that the schema asks for, and how much of each is there."""
     handle = graphs.open_graph(store, read_only=True)
     listed = handle.indexes.list(branch=branch, commit=commit, version=version)
+    point = handle.snapshot(branch=branch, commit=commit, version=version)
+    render.say_hidden(point.hidden)
     if json:
         render.show_json([_facts(status) for status in listed])
         return

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from omnigraph.choices import EmbedWhen, Mode, OnError
+from omnigraph.choices import EmbedWhen, Mode, OnDuplicate, OnError
 from omnigraph.cli import graphs, options, render
 from omnigraph.cli.progress import show_progress
 from omnigraph.cli.spark import check_master, quick_spark
 from omnigraph.errors import InvalidParameterError, OmnigraphError
+from omnigraph.wording import count_of
 
 if TYPE_CHECKING:
     from omnigraph.load.results import LoadResult
@@ -101,6 +102,15 @@ def load(
             "--rejects", metavar="PATH", help="A new file for rejected rows and their reasons."
         ),
     ] = None,
+    on_duplicate: Annotated[
+        OnDuplicate | None,
+        typer.Option(
+            "--on-duplicate",
+            help="Which of several rows of one id is loaded: first, last, or none (reject). merge "
+            "loads the last one by default; append and overwrite reject them.",
+            show_default=False,
+        ),
+    ] = None,
     ignore_unknown: Annotated[
         bool, typer.Option("--ignore-unknown", help="Drop values that no property takes.")
     ] = False,
@@ -137,6 +147,7 @@ def load(
             start=start,
             on_error=on_error,
             rejects=rejects,
+            on_duplicate=on_duplicate,
             ignore_unknown=ignore_unknown,
             csv=csv,
             engine=engine,
@@ -146,6 +157,7 @@ def load(
             progress=progress,
         )
     with render.report_of_commit(result.commit_id):
+        render.say_hidden(result.hidden)
         if json:
             render.show_json({**result.to_json(), "rejects": rejects})
         else:
@@ -158,7 +170,7 @@ def _graph_argument(named: Sequence[str]) -> str | None:
     files = [name for name in named if Path(name).is_file()]
     if files or len(named) > 1:
         first = (files or named)[0]
-        message = f"{first} is no graph; give each file its own --data, or the pattern in quotes"
+        message = f"{first} is not a graph; give each file its own --data, or the pattern in quotes"
         raise typer.BadParameter(message, param_hint="GRAPH")
     return named[0] if named else None
 
@@ -168,7 +180,7 @@ def _source(data: Sequence[str], maps: Sequence[str]) -> Source:
     for text in maps:
         name, equals, path = text.partition("=")
         if not (name and equals and path):
-            message = f"{text[:100]!r} maps no file to a type"
+            message = f"{text[:100]!r} does not map a file to a type"
             raise InvalidParameterError(message, hint="write --map Type=path", name="map")
         by_type.setdefault(name, []).append(path)
     if not data and not by_type:
@@ -185,7 +197,7 @@ def _check_pairs(on_error: OnError, rejects: Path | None, place: Place) -> None:
         message = "--on-error quarantine and --rejects PATH go together"
         raise typer.BadParameter(message, param_hint="--rejects")
     if place.start is not None and place.branch is None:
-        message = "--from makes a branch, and --branch names it: give both"
+        message = "--from creates a branch, which --branch names: give both"
         raise typer.BadParameter(message, param_hint="--from")
 
 
@@ -223,10 +235,11 @@ def _show(result: LoadResult, rejects: Path | None) -> None:
             f"every row was rejected: nothing was loaded, branch {result.branch} has no new commit"
         )
     elif result.commit_id is None:
-        render.say(f"there was nothing to load: branch {result.branch} has no new commit")
+        why = "nothing changed" if result.unchanged else "there was nothing to load"
+        render.say(f"{why}: branch {result.branch} has no new commit")
     else:
         render.say(f"commit {result.commit_id} on branch {result.branch}")
-        render.say(f"loaded by the {result.engine} engine, because {result.why}")
+        render.say_engine(result.engine, result.why)
         render.show_table(
             ["type", "inserted", "updated", "deleted"],
             [
@@ -234,7 +247,11 @@ def _show(result: LoadResult, rejects: Path | None) -> None:
                 for name, counts in result.changes.items()
             ],
         )
+    render.say_unchanged(result.unchanged)
     render.say_embedding(result.embedding)
+    if result.superseded:
+        rows = count_of(result.superseded, "row")
+        render.say(f"left out {rows}: another row of the input has the same id")
     if result.rejected:
         rows = "1 row was" if result.rejected == 1 else f"{result.rejected:,} rows were"
         render.say(f"{rows} rejected: see {rejects}")

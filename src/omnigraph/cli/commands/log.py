@@ -84,11 +84,11 @@ def log(
 def _choose_format(wanted: LogFormat | None, *, json: bool, graph: bool) -> LogFormat:
     """The format that `--format`, `--json` and `--graph` together name."""
     if json and wanted not in (None, LogFormat.JSON):
-        message = f"--json and --format {wanted} ask for two different things"
+        message = f"--json cannot be used with --format {wanted}"
         raise typer.BadParameter(message, param_hint="--format")
     chosen = LogFormat.JSON if json else wanted or LogFormat.TABLE
     if graph and chosen is LogFormat.JSON:
-        message = "--graph is a drawing, and JSON has none: each commit names its parents"
+        message = "--graph cannot be drawn in JSON, where each commit names its parents"
         raise typer.BadParameter(message, param_hint="--graph")
     return chosen
 

@@ -64,6 +64,7 @@ def mutate(
 def show_mutation(result: MutationResult, *, json: bool) -> None:
     """Print what a mutation changed."""
     with render.report_of_commit(result.commit_id):
+        render.say_hidden(result.hidden)
         if json:
             render.show_json(result.to_json())
         else:
@@ -72,7 +73,9 @@ def show_mutation(result: MutationResult, *, json: bool) -> None:
 
 def _show(result: MutationResult) -> None:
     if result.commit_id is None:
-        render.say(f"nothing matched: branch {result.branch} is as it was")
+        why = "nothing changed" if result.unchanged else "nothing matched"
+        render.say(f"{why}: branch {result.branch} has no new commit")
+        render.say_unchanged(result.unchanged)
         return
     render.say(f"commit {result.commit_id} on branch {result.branch}")
     render.show_table(
@@ -82,4 +85,5 @@ def _show(result: MutationResult) -> None:
             for type_name, counts in result.changes.items()
         ],
     )
+    render.say_unchanged(result.unchanged)
     render.say_embedding(result.embedding)

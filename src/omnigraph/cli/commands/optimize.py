@@ -38,6 +38,7 @@ def optimize(
             message=message,
             progress=progress,
         )
+    render.say_hidden(result.hidden)
     if json:
         tables = {name: asdict(done) for name, done in result.tables.items()}
         facts = {"engine": result.engine, "why": result.why, "shared": result.shared}
@@ -45,12 +46,12 @@ def optimize(
         return
     if result.shared:
         names = ", ".join(result.shared)
-        render.say(f"left to the branch that wrote them: {names}")
+        render.say(f"not optimized, because another branch wrote them: {names}")
     if result.commit_id is None:
         render.say("nothing to do")
         return
     render.say(f"commit {result.commit_id} on branch {branch or 'main'}")
-    render.say(f"done by the {result.engine} engine, because {result.why}")
+    render.say_engine(result.engine, result.why)
     rows = [
         (
             name,

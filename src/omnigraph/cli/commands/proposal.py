@@ -11,6 +11,7 @@ from omnigraph.cli.exits import Exit
 from omnigraph.cli.spark import quick_spark
 
 if TYPE_CHECKING:
+    from omnigraph.errors import NotAllowedError
     from omnigraph.model.proposals import Comment, Proposal, Review
 
 group = typer.Typer(
@@ -97,7 +98,15 @@ def show_proposal(
     proposals = graphs.open_graph(store, read_only=True).proposals
     review = proposals.show(number)
     is_open = review.proposal.state is ProposalState.OPEN and review.source_commit is not None
-    preview = proposals.preview(number) if is_open else None
+    preview = None
+    if is_open:
+        try:
+            preview = proposals.preview(number)
+        except NotAllowedError as refusal:
+            # The proposal itself is for everybody who may read its branches.
+            render.say(f"no preview: {refusal.message}")
+    if preview is not None:
+        render.say_hidden(preview.hidden)
     if json:
         merge = None if preview is None else preview.to_json()
         facts = {**review.to_json(), "merge": merge}
@@ -191,6 +200,7 @@ def merge_proposal(
             engine=engine,
             message=message,
         )
+    render.say_hidden(outcome.hidden)
     with render.report_of_commit(outcome.commit_id):
         if json:
             render.show_json(outcome.to_json())

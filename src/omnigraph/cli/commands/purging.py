@@ -57,11 +57,11 @@ def show_preview(result: PurgeResult, plan: SchemaPlan | None, *, json: bool) ->
     if plan is not None:
         render.show_text(plan.describe())
     if not result.dropped:
-        render.say("nothing of what was dropped is left")
+        render.say("nothing is left to purge")
         return
     _show_held(result, "would be purged")
     for rewrite in result.rewrites:
-        render.say(f"{_describe(rewrite)} would be written again without it")
+        render.say(f"{_describe(rewrite)} would be rewritten without it")
     if result.cleanup is None:
         _show_commits(result)
         _show_waits(result)
@@ -79,7 +79,7 @@ def show_purge(result: PurgeResult) -> None:
         show_cleanup(result.cleanup, confirm=True)
     if result.is_done:
         names = ", ".join(result.dropped)
-        render.say(f"purged: {names}" if names else "nothing of what was dropped is left")
+        render.say(f"purged: {names}" if names else "nothing is left to purge")
         return
     if result.held:
         _show_held(result, "not purged yet")

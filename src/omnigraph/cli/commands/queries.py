@@ -71,7 +71,7 @@ def show_query(
         return
     render.show_text(found.text)
     if found.fault is not None:
-        render.say(f"it does not fit the schema any more: {found.fault}")
+        render.say(f"it no longer fits the schema: {found.fault}")
 
 
 @group.command("run")

@@ -10,6 +10,7 @@ import typer
 
 from omnigraph.cli import graphs, options, queries, render
 from omnigraph.cli.formats import Format, write_result
+from omnigraph.wording import count_of
 
 if TYPE_CHECKING:
     from omnigraph.engine.query_results import QueryResult
@@ -106,9 +107,9 @@ def _format(wanted: Format | None, *, json: bool, explain: bool) -> Format:
 def _say_summary(result: QueryResult, wanted: Format, *, verbose: bool) -> None:
     for note in result.notes:
         render.say(f"note: {note}")
-    rows = "1 row" if len(result) == 1 else f"{len(result):,} rows"
+    rows = count_of(len(result), "row")
     if verbose:
-        why = f"by the {result.engine} engine, because {result.why}"
-        render.say(f"{rows} at commit {result.commit_id}, {why}")
+        render.say(f"{rows} at commit {result.commit_id}")
+        render.say_engine(result.engine, result.why)
     elif wanted is Format.TABLE and sys.stdout.isatty() and sys.stderr.isatty():
         render.say(rows)

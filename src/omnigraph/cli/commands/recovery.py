@@ -36,8 +36,8 @@ class State(StrEnum):
 
 
 _NEXT: Final = {
-    State.LIVE: "somebody is at work on it, or may be until its lease runs out",
-    State.INTERRUPTED: "the next command that writes brings it to an end",
+    State.LIVE: "somebody is in progress on it, or may be until its lease runs out",
+    State.INTERRUPTED: "the next write completes it or rolls it back",
     State.UNREADABLE: "nothing can be written while it is there; see docs/recovery.md",
 }
 """What to know about a write in that state."""
@@ -70,7 +70,7 @@ def list_recoveries(
         render.show_json(
             {
                 "pending": [_pending_facts(write) for write in pending],
-                "recoveries": [_entry_facts(entry) for entry in recoveries],
+                "recoveries": [entry.to_json() for entry in recoveries],
             }
         )
         return
@@ -83,7 +83,7 @@ def list_recoveries(
     )
     for facts in map(_pending_facts, pending):
         if "reason" in facts:
-            render.say(f"{facts['file']} cannot be acted on: {facts['reason']}")
+            render.say(f"{facts['file']} cannot be processed: {facts['reason']}")
     for state in dict.fromkeys(write.state for write in pending):
         render.say(f"{state}: {_NEXT[state]}")
 
@@ -105,10 +105,10 @@ def show_recovery(
         entry for entry in _recoveries(handle) if wanted in (entry.operation_id, entry.recovery_id)
     ]
     if not pending and not recoveries:
-        message = f"no write that is pending, and no recovery, has the id {wanted[:100]}"
+        message = f"no pending write or recovery has the id {wanted[:100]}"
         raise NotFoundError(message, hint="see 'omnigraph recovery list'")
     # A recovery that was interrupted near its end leaves both, the write and its entry.
-    shown = [*map(_pending_facts, pending), *map(_entry_facts, recoveries)]
+    shown = [*map(_pending_facts, pending), *(entry.to_json() for entry in recoveries)]
     if json:
         render.show_json(shown)
         return
@@ -190,23 +190,6 @@ def _pending_facts(pending: Pending) -> dict[str, object]:
                 "to": table.post_commit_pin,
             }
             for table in content.tables
-        ],
-    }
-
-
-def _entry_facts(entry: RecoveryEntry) -> dict[str, object]:
-    return {
-        "operation_id": entry.operation_id,
-        "state": entry.kind,
-        "writer_kind": entry.writer_kind,
-        "branch": entry.branch,
-        "actor": entry.recovery_for_actor,
-        "recovery_id": entry.recovery_id,
-        "recovered_at": entry.recovered_at,
-        "commit_id": entry.commit_id,
-        "tables": [
-            {"table_key": str(table.key), "from": table.from_version, "to": table.to_version}
-            for table in entry.tables
         ],
     }
 

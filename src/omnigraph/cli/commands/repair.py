@@ -29,7 +29,9 @@ def repair(
         render.show_json({**asdict(result), "repaired": confirm})
         return
     if not result.drifts:
-        render.say("every head is pinned, or a write answers for it: there is nothing to repair")
+        render.say(
+            "nothing to repair: every table is at its published version, or a write is in progress"
+        )
         return
     render.show_table(
         ["branch", "type", "pinned", "head", "written by", "location"],
@@ -47,6 +49,6 @@ def repair(
     )
     if confirm:
         commits = ", ".join(result.commit_ids)
-        render.say(f"the pinned rows are the newest again: commit {commits}")
+        render.say(f"restored the published rows: commit {commits}")
     else:
-        render.say("readers see the pinned versions, and will; give --confirm to undo the rest")
+        render.say("readers see the published versions; give --confirm to undo what follows them")

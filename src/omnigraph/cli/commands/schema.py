@@ -15,6 +15,7 @@ from omnigraph.cli.commits import subject
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.schema_warnings import say_warnings
 from omnigraph.cli.spark import quick_spark
+from omnigraph.wording import format_instant
 
 if TYPE_CHECKING:
     from omnigraph.evolution.results import SchemaResult, SchemaRevision
@@ -84,11 +85,15 @@ def show_schema(
     handle = graphs.open_graph(store, read_only=True)
     accepted = handle.schema.show(branch=branch, commit=commit, version=version)
     render.show_text(_format_schema(accepted, wanted))
+    from omnigraph.schema.embeds import unmade_vectors
+
+    for vector, reason in unmade_vectors(accepted.catalog):
+        render.say(f"{vector}: vectors come with the data, because {reason}")
 
 
 def _choose_format(wanted: SchemaFormat | None, *, json: bool) -> SchemaFormat:
     if json and wanted not in (None, SchemaFormat.JSON):
-        message = f"--json and --format {wanted} ask for two different things"
+        message = f"--json cannot be used with --format {wanted}"
         raise typer.BadParameter(message, param_hint="--format")
     return SchemaFormat.JSON if json else wanted or SchemaFormat.PG
 
@@ -302,7 +307,7 @@ def _revision_facts(revision: SchemaRevision) -> dict[str, object]:
     commit, plan = revision.commit, revision.plan
     return {
         "commit_id": commit.commit_id,
-        "created_at": commit.created_at.isoformat(),
+        "created_at": format_instant(commit.created_at),
         "actor": commit.actor,
         "message": commit.message,
         "schema": commit.schema_digest,

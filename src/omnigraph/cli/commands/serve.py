@@ -54,7 +54,7 @@ def serve(
         uri = places.find_place(store, graph_uri).require_stored()
         graphs = {_name_of(uri): {"uri": uri}}
     elif graph_uri is not None:
-        message = "the file of --config names the graphs, and GRAPH names another: give one of them"
+        message = "give either --config, which names the graphs, or GRAPH"
         raise typer.BadParameter(message, param_hint="GRAPH")
     settings = read_settings(
         config,

@@ -16,6 +16,7 @@ def snapshot(
     """Show the version of each table at one commit, and its number of rows."""
     handle = graphs.open_graph(store, read_only=True)
     shown = handle.snapshot(branch=branch, commit=commit, version=version)
+    render.say_hidden(shown.hidden)
     if json:
         render.show_json(shown.to_json())
         return

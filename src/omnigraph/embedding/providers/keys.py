@@ -38,6 +38,6 @@ class KeyName:
             hint = f"set {self.variable}, or write with --embed later and run 'omnigraph embed'"
             raise InvalidInputError(message, hint=hint, code=ErrorCode.EMBEDDING_KEY)
         if not (key.isascii() and key.isprintable()):
-            message = f"{self.variable} has characters that no key has"
+            message = f"{self.variable} is not a valid key"
             raise InvalidInputError(message, hint="set it again", code=ErrorCode.EMBEDDING_KEY)
         return key

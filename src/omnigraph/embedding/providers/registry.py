@@ -39,7 +39,7 @@ def provider_for(model: str, settings: EmbeddingSettings, clock: Clock) -> Provi
     }
     is_whole = model in (LOCAL_MODEL, "mock") or (bool(name) and word != LOCAL_MODEL)
     if word not in makers or not is_whole:
-        message = f"there is no embedding model {model[:200]!r}"
+        message = f"{model[:200]!r} is not a valid embedding model"
         hint = f"a model is local, or {', '.join(PROVIDERS[1:-1])} with a colon and a name"
         raise InvalidInputError(message, hint=hint)
     return makers[word]()

@@ -78,9 +78,9 @@ class LocalEngine:
     def means(self, plan: Plan, data: Data) -> str:
         """By what it would answer the plan, and why. Reads no rows."""
         if plan.lookup is not None:
-            return "a lookup, because it wants one row by its key"
+            return "a lookup (it wants one row by its key)"
         if not self._uses_arrays:
-            return "SQL, because arrays are switched off"
+            return "SQL (arrays are switched off)"
         if plan.stages is not None:
             plans = (*(stage.plan for stage in plan.stages.before), plan.stages.last)
             return "; then ".join(self.means(each, data) for each in plans)
@@ -88,7 +88,7 @@ class LocalEngine:
             edges = ", ".join(sorted({str(each.edges) for each in plan.paths.searches}))
             return f"arrays of {edges} for its paths if they fit into memory, and SQL for the rest"
         if plan.parts is not None and self._finds_parts(plan, plan.parts, data):
-            return "arrays for parts of it, because their edges fit into memory; then SQL"
+            return "arrays for parts of it (their edges fit into memory), then SQL"
         return str(self._matcher.choose(plan, data))
 
     def searches(self, plan: Plan, data: Data) -> Mapping[str, str]:

@@ -68,7 +68,7 @@ class SparkEngine:
 
     def means(self, plan: Plan, data: Data) -> str:  # noqa: ARG002 the same for all
         """By what it would answer the plan."""
-        return "SQL, because Spark runs nothing else"
+        return "SQL (Spark runs nothing else)"
 
     def searches(self, plan: Plan, data: Data) -> Mapping[str, str]:  # noqa: ARG002
         """How it would answer each search of a plan."""

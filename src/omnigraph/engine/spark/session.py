@@ -139,7 +139,7 @@ def require_master(settings: SessionSettings) -> None:
     """
     master = settings.chosen_master
     if _MASTER.fullmatch(master) is None:
-        message = f"{master[:200]!r} is no master that Spark knows"
+        message = f"{master[:200]!r} is not a valid Spark master"
         hint = f"{_MASTERS}; check {_place_of_master(settings)}"
         raise InvalidParameterError(message, hint=hint, name="master")
 

@@ -28,7 +28,7 @@ def read_avro(
     """Read and shape a file.
 
     Raises:
-        InvalidInputError: it is not what its name says, or has fields that no property takes; or
+        InvalidInputError: it does not match its file name, or has fields that no property takes; or
             what reads Avro is not installed.
         StorageError: it could not be read.
     """
@@ -66,7 +66,7 @@ def _open(stream: io.BufferedReader) -> Any:
 def _fields(schema: Any) -> list[dict[str, Any]]:
     """The fields of the records of a file."""
     if not isinstance(schema, dict) or schema.get("type") != "record":
-        message = "its values are no records"
+        message = "its values are not records"
         raise ValueError(message)
     fields: list[dict[str, Any]] = schema["fields"]
     return fields
@@ -81,6 +81,6 @@ def _translate_errors(name: str, first: int) -> Iterator[None]:
         raise
     except (ValueError, TypeError, LookupError, ArithmeticError, EOFError, zlib.error) as cause:
         reason = str(cause) or type(cause).__name__
-        message = f"{name} is not what its name says, at row {first} or after: {reason[:300]}"
+        message = f"{name} does not match its file name, at row {first} or after: {reason[:300]}"
         hint = "check that it is whole, and Avro with a schema in it"
         raise InvalidInputError(message, hint=hint) from cause

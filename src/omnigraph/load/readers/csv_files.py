@@ -30,6 +30,10 @@ from omnigraph.load.sources import FileInput
 from omnigraph.load.splits import FileSplit
 
 _CSV_BLOCK_BYTES: Final = 4 << 20
+_BLOCKS_BYTES: Final = (_CSV_BLOCK_BYTES, 64 << 20, 1 << 30)
+"""A row has to fit in a block; a file with a longer one is read again in larger blocks."""
+_TOO_LONG: Final = "straddling"
+"""What Arrow says of such a row."""
 _NEWLINE: Final = ord("\n")
 _BREAKS: Final = {"\n": 1, "\r": 1, "\r\n": -1}
 """The ends of lines, and how often each counts: both together are one."""
@@ -41,7 +45,7 @@ def read_csv(
     """Read and shape a file.
 
     Raises:
-        InvalidInputError: it is not what its name says, or has columns that no property takes.
+        InvalidInputError: it does not match its file name, or has columns that no property takes.
         StorageError: it could not be read.
     """
     source = split.file
@@ -51,24 +55,71 @@ def read_csv(
         if dialect.header and not stream.read(1):
             return
         columns = list(dialect.header) or _read_header(stream, source)
-    header_breaks = sum(map(_count_text_breaks, () if dialect.header else columns))
     type_ = shaping.catalog.type_named(source.type_name)
     named = named_columns(shaping, type_, columns, source)
+    last = 0
+    for block_bytes in _BLOCKS_BYTES:
+        rows = _CsvRows(
+            number, dialect, 0 if dialect.header else sum(map(_count_text_breaks, columns))
+        )
+        try:
+            for placed, bytes_read in _read_rows(rows, source, columns, block_bytes, access_hint):
+                # A smaller block may have read some of them.
+                own = placed.filter(pc.greater(placed[POSITION], last))
+                if own.num_rows:
+                    last = own[POSITION][-1].as_py()
+                    own = own.select([POSITION, *named.values()]).rename_columns([POSITION, *named])
+                    shaped = shape_columns(shaping, type_.name, own, notation=Notation.TEXT)
+                    yield SplitBatch(shaped, bytes_read)
+        except _RowTooLongError:
+            continue
+        break
+    else:
+        message = f"{source.name} has a row of more than {_BLOCKS_BYTES[-1]:,} bytes"
+        raise InvalidInputError(message, hint="check that its quotes are closed")
+    for place, text, reason in rows.refused_rows():
+        at = position(number, place)
+        yield SplitBatch(refused_line(shaping, at, text, reason), source.byte_count)
+
+
+class _RowTooLongError(Exception):
+    """A row is longer than a block."""
+
+
+@contextmanager
+def _find_long_rows() -> Iterator[None]:
+    try:
+        yield
+    except pa.ArrowInvalid as cause:
+        if _TOO_LONG in str(cause):
+            raise _RowTooLongError from cause
+        raise
+
+
+def _read_rows(
+    rows: _CsvRows, source: FileInput, columns: Iterable[str], block_bytes: int, access_hint: str
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """The rows with their positions, and how much of the file was read with each batch.
+
+    Raises:
+        _RowTooLongError: a row does not fit in a block.
+    """
+    dialect = source.dialect
     with (
         open_file(source, access_hint=access_hint) as (stream, file),
         _locate_decoding_errors(source),
         translate_errors(source.name),
+        _find_long_rows(),
     ):
         if not dialect.is_utf8:
             stream = pa.transcoding_input_stream(stream, dialect.encoding, UTF8)
-        lines = _CsvText(stream)
-        rows = _CsvRows(number, dialect, lines, more_lines=header_breaks)
+        rows.text = _CsvText(stream)
         reader = pcsv.open_csv(
-            pa.PythonFile(lines, mode="r"),
+            pa.PythonFile(rows.text, mode="r"),
             # One thread, so that a row that is refused has its number.
             read_options=pcsv.ReadOptions(
                 use_threads=False,
-                block_size=_CSV_BLOCK_BYTES,
+                block_size=block_bytes,
                 column_names=list(dialect.header),
             ),
             parse_options=pcsv.ParseOptions(
@@ -90,14 +141,7 @@ def read_csv(
             ),
         )
         for batch in reader:
-            placed = rows.with_positions(batch)
-            placed = placed.select([POSITION, *named.values()]).rename_columns([POSITION, *named])
-            if placed.num_rows:
-                shaped = shape_columns(shaping, source.type_name, placed, notation=Notation.TEXT)
-                yield SplitBatch(shaped, file.tell())
-    for place, text, reason in rows.refused_rows():
-        at = position(number, place)
-        yield SplitBatch(refused_line(shaping, at, text, reason), source.byte_count)
+            yield rows.with_positions(batch), file.tell()
 
 
 def _read_header(stream: Any, source: FileInput) -> list[str]:
@@ -233,10 +277,10 @@ class _CsvRows:
 
     number: int
     dialect: CsvDialect
-    text: _CsvText
-    next_row: int = field(init=False)
-    more_lines: int = 0
+    more_lines: int
     """Lines that quoted fields of the rows so far have beyond the first."""
+    text: _CsvText = field(init=False)
+    next_row: int = field(init=False)
     refused: dict[int, tuple[str, str]] = field(default_factory=dict)
     lines: dict[int, int] = field(default_factory=dict)
     """The lines of rows that are refused."""

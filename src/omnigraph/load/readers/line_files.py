@@ -69,7 +69,7 @@ def _open_lines(split: LinesSplit, access_hint: str) -> Iterator[tuple[Any, Call
                 lines = _RangeStream(raw, split)
                 yield lines, lambda: lines.bytes_read
         case StreamSplit(input=source):
-            unpacked = UnpackingStream(source.stream)
+            unpacked = UnpackingStream(source.stream, source.name)
             yield unpacked, lambda: unpacked.bytes_read
         case SpooledSplit():
             data = split.spool.take(split.path)

@@ -1,4 +1,4 @@
-"""Rows in memory: dictionaries, pandas, Arrow and what exports it; also sent by a driver."""
+"""Rows in memory: dictionaries, Arrow and what exports it; also sent by a driver."""
 
 from __future__ import annotations
 
@@ -50,11 +50,9 @@ def _read(
 
 
 def record_batches(rows: Any) -> Iterator[pa.RecordBatch]:
-    """The record batches of Arrow, pandas, or anything else that exports an Arrow stream."""
+    """The record batches of Arrow, or of anything else that exports an Arrow stream."""
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
-    elif type(rows).__module__.partition(".")[0] == "pandas":
-        rows = pa.Table.from_pandas(rows, preserve_index=False)
     if isinstance(rows, pa.Table):
         # Chunks of columns need not be alike; whole columns are cut in one way.
         yield from rows.combine_chunks().to_batches(max_chunksize=LOAD_BATCH_ROWS)

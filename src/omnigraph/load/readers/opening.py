@@ -28,7 +28,7 @@ def open_file(
     """The contents of a file, and the file itself, whose position is how far it was read.
 
     Raises:
-        InvalidInputError: it cannot be unpacked, or is not what its name says.
+        InvalidInputError: it cannot be unpacked, or does not match its file name.
         StorageError: it cannot be read.
     """
     try:
@@ -77,8 +77,12 @@ _WORKERS_HINT: Final = (
 def _unpacking_error(file: FileInput, cause: BaseException) -> InvalidInputError:
     if file.compression is None:
         return _contents_error(file.name, cause)
-    message = f"{file.name} cannot be unpacked: it is not {file.compression}, or not whole"
-    hint = f"pack it again, or take {suffix_of(file.compression)} from its name if it is not packed"
+    return _packing_error(file.name, file.compression)
+
+
+def _packing_error(name: str, compression: Compression) -> InvalidInputError:
+    message = f"{name} cannot be unpacked: it is not {compression}, or not whole"
+    hint = f"pack it again, or take {suffix_of(compression)} from its name if it is not packed"
     return InvalidInputError(message, hint=hint)
 
 
@@ -91,13 +95,18 @@ def translate_errors(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as cause:
+    except pa.ArrowException as cause:
+        raise _contents_error(name, cause) from cause
+    except OSError as cause:
+        if cause.errno is not None:
+            raise
+        # Arrow raises it for what is cut off or damaged.
         raise _contents_error(name, cause) from cause
 
 
 def _contents_error(name: str, cause: BaseException) -> InvalidInputError:
     first = (str(cause).splitlines() or ["no reason given"])[0]
-    message = f"{name} is not what its name says: {first[:300]}"
+    message = f"{name} does not match its file name: {first[:300]}"
     hint = "check that it is whole, in UTF-8, and of the kind that its name says"
     return InvalidInputError(message, hint=hint)
 
@@ -122,10 +131,12 @@ class RawStream(io.RawIOBase):
 class UnpackingStream:
     """A stream that is unpacked if its first bytes say so."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._name = name
         self._source = _CountingStream(stream)
         first = self._source.peek(4)
         codec = next((codec for magic, codec in _MAGIC.items() if first.startswith(magic)), None)
+        self._codec = codec
         self._stream: Any = self._source
         if codec is not None:
             file = pa.PythonFile(self._source, mode="r")
@@ -137,8 +148,17 @@ class UnpackingStream:
         return self._source.bytes_read
 
     def read(self, size: int) -> bytes:
-        """More of its contents; no bytes at its end."""
-        data: bytes = self._stream.read(size)
+        """More of its contents; no bytes at its end.
+
+        Raises:
+            InvalidInputError: it cannot be unpacked.
+        """
+        try:
+            data: bytes = self._stream.read(size)
+        except OSError as cause:
+            if self._codec is None or cause.errno is not None:
+                raise
+            raise _packing_error(self._name, self._codec) from cause
         return data
 
 

@@ -21,7 +21,7 @@ def read_orc(
     """Read and shape a file, or some of its stripes.
 
     Raises:
-        InvalidInputError: it is not what its name says, or has columns that no property takes.
+        InvalidInputError: it does not match its file name, or has columns that no property takes.
         StorageError: it could not be read.
     """
     source = split.file
@@ -55,7 +55,7 @@ def stripe_count(source: FileInput, *, access_hint: str) -> int:
     """How many stripes a file has.
 
     Raises:
-        InvalidInputError: it is not what its name says.
+        InvalidInputError: it does not match its file name.
         StorageError: it could not be read.
     """
     with open_file(source, access_hint=access_hint) as (stream, _), translate_errors(source.name):

@@ -21,7 +21,7 @@ def read_parquet(
     """Read and shape a file, or some of its row groups.
 
     Raises:
-        InvalidInputError: it is not what its name says, or has columns that no property takes.
+        InvalidInputError: it does not match its file name, or has columns that no property takes.
         StorageError: it could not be read.
     """
     source = split.file
@@ -54,7 +54,7 @@ def row_group_sizes(source: FileInput, *, access_hint: str) -> list[tuple[int, i
     """How many bytes and rows each row group of a file has.
 
     Raises:
-        InvalidInputError: it is not what its name says.
+        InvalidInputError: it does not match its file name.
         StorageError: it could not be read.
     """
     _require_bytes(source)
@@ -71,5 +71,5 @@ def _require_bytes(source: FileInput) -> None:
         InvalidInputError: the file is empty.
     """
     if not source.byte_count:
-        message = f"{source.name} is empty, and so no Parquet file"
+        message = f"{source.name} is empty, so it is not a Parquet file"
         raise InvalidInputError(message, hint="write it again; one without rows has its columns")

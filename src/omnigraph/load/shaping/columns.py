@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.conversion.raw_values import from_text, to_python
-from omnigraph.conversion.typed_columns import Notation, convert_column
+from omnigraph.conversion.readings import TypedColumn, read_column
+from omnigraph.conversion.typed_columns import Notation
 from omnigraph.errors import InvalidInputError
-from omnigraph.integrity.deltas import POSITION, delta_schema
+from omnigraph.integrity.deltas import POSITION
 from omnigraph.lang.diagnostics import did_you_mean
-from omnigraph.load.shaping.attempts import DoubtSearch, Indices, assemble_rows
+from omnigraph.load.shaping.attempts import AttemptResult, DoubtSearch, Indices, assemble_rows
 from omnigraph.load.shaping.batches import (
     BatchBuilder,
     RawInput,
     ShapedBatch,
     Shaping,
-    TypedRows,
 )
 from omnigraph.load.shaping.envelopes import ends_in, flat_row
 from omnigraph.model.types import Scalar
@@ -47,7 +47,14 @@ def shape_columns(
     """
     type_ = shaping.catalog.type_named(type_name)
     batch = batch.select([POSITION, *known_columns(shaping, type_, batch.schema.names)])
-    return ColumnShaper(shaping, type_, batch, notation).shape(exact=exact)
+    return ColumnShaper(shaping, type_, _without_views(batch), notation).shape(exact=exact)
+
+
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch without string views, which Arrow cannot take by index."""
+    kinds = {pa.string_view(): pa.utf8(), pa.binary_view(): pa.binary()}
+    fields = [field.with_type(kinds.get(field.type, field.type)) for field in batch.schema]
+    return batch.cast(pa.schema(fields))
 
 
 def known_columns(
@@ -115,17 +122,17 @@ class ColumnShaper:
             if rows is not None:
                 builder.put(self.type, rows)
             elif len(indices):
-                doubtful += self._raws(self.batch.slice(int(indices[0]), len(indices)))
+                doubtful += self._raws(self.batch.take(pa.array(indices)))
         builder.convert(self.type, doubtful)
         return builder.build()
 
-    def _attempt(self, indices: Indices) -> TypedRows:
+    def _attempt(self, indices: Indices) -> AttemptResult:
         batch = self.batch
         if len(indices) < batch.num_rows:
             batch = batch.slice(int(indices[0]), len(indices))
         return self.typed_rows(batch)
 
-    def typed_rows(self, batch: pa.RecordBatch) -> TypedRows:
+    def typed_rows(self, batch: pa.RecordBatch) -> AttemptResult:
         """Rows of the batch, or of one like it, a column at a time.
 
         Raises:
@@ -134,17 +141,14 @@ class ColumnShaper:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         positions = columns.pop(POSITION)
         ends = ends_in(self.type, columns)
-        kinds = {column.name: column.type for column in delta_schema(self.type)}
-        typed: dict[str, pa.Array | None] = {}
+        typed: dict[str, TypedColumn | None] = {}
         for name, own in (("id", "id"), *zip(ENDPOINTS, ends, strict=False)):
             if own in columns:
-                typed[name] = convert_column(Scalar.STRING, columns[own], pa.utf8(), self.notation)
+                typed[name] = read_column(Scalar.STRING, columns[own], self.notation)
         for property_ in self.type.properties:
-            if property_.name in columns and property_.name not in ends:
-                kind = kinds[property_.name]
-                typed[property_.name] = convert_column(
-                    property_.type, columns[property_.name], kind, self.notation
-                )
+            name = property_.name
+            if name in columns and name not in ends:
+                typed[name] = read_column(property_.type, columns[name], self.notation)
         return assemble_rows(self.shaping, self.type, typed, positions)
 
     def _raws(self, batch: pa.RecordBatch) -> Iterator[RawInput]:

@@ -186,7 +186,7 @@ def _faults(
             yield name[:100], _describe_misplaced(type_, name, known)
     for name in sorted(envelope.repeated):
         if name in known:
-            yield name, f"{name} stands twice"
+            yield name, f"{name} is given twice"
     data = envelope.get("data")
     if data is not None and not isinstance(data, Object):
         yield "data", f"data is {shorten(data)}, and no object"
@@ -209,7 +209,7 @@ def _repetition(type_: SchemaType, row: Object) -> Violation | None:
     known = {"id", *(property_.name for property_ in type_.properties), *ends_in(type_, row)}
     for name in sorted(row.repeated & known):
         breach = Breach(Rule.TYPE, type_.name, (name,))
-        return Violation(breach, None, None, "", f"{type_.name}: {name} stands twice")
+        return Violation(breach, None, None, "", f"{type_.name}: {name} is given twice")
     return None
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
@@ -13,18 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.conversion.typed_columns import (
-    Doubt,
-    Notation,
-    convert_column,
-    json_type,
-    read_objects,
-)
-from omnigraph.integrity.deltas import POSITION, delta_schema
+from omnigraph.conversion.readings import NONE_REFUSED, TypedColumn, read_column
+from omnigraph.conversion.typed_columns import Doubt, Notation, json_type, read_objects
+from omnigraph.integrity.deltas import POSITION
 from omnigraph.limits import LOAD_GROUPS_MAX
 from omnigraph.load.positions import place_of
 from omnigraph.load.shaping.attempts import (
     Attempt,
+    AttemptResult,
     DoubtSearch,
     GivenColumns,
     Indices,
@@ -35,7 +31,6 @@ from omnigraph.load.shaping.batches import (
     RawInput,
     ShapedBatch,
     Shaping,
-    TypedRows,
 )
 from omnigraph.load.shaping.envelopes import (
     ENDS,
@@ -46,6 +41,7 @@ from omnigraph.load.shaping.envelopes import (
     refusal,
     word_of,
 )
+from omnigraph.model.types import ListType, Scalar
 from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, SchemaType
 
 TEXT: Final = "text"
@@ -148,7 +144,7 @@ class _LineShaper:
         return "{", self.of_type, self._attempt(self.of_type, flat=True)
 
     def _attempt(self, type_: SchemaType, *, flat: bool) -> Attempt:
-        def attempt(indices: Indices) -> TypedRows:
+        def attempt(indices: Indices) -> AttemptResult:
             whole = len(indices) == len(self.text)
             text = self.text if whole else self.text.take(pa.array(indices))
             positions = self.positions if whole else self.positions.take(pa.array(indices))
@@ -205,8 +201,9 @@ def _end_lines(text: pa.Array) -> pa.Array:
 
 
 def _read_envelopes(shaping: Shaping, type_: SchemaType, text: pa.Array) -> GivenColumns:
-    schema = _envelope_schema(type_, shaping.ignores_unknown)
-    table = read_objects(text, schema, ignores_unknown=shaping.ignores_unknown)
+    table = _read_objects(
+        shaping, type_, text, partial(_envelope_schema, type_, shaping.ignores_unknown)
+    )
     outside = {name: table[name].combine_chunks() for name in table.schema.names}
     data = outside.pop("data")
     inside = dict(zip((column.name for column in data.type), data.flatten(), strict=True))
@@ -216,7 +213,7 @@ def _read_envelopes(shaping: Shaping, type_: SchemaType, text: pa.Array) -> Give
     columns = _convert_json(type_, inside, text)
     columns["id"] = _either(outside["id"], inside["id"])
     for name, own in zip(ENDPOINTS, ENDS, strict=True) if isinstance(type_, EdgeType) else ():
-        columns[name] = outside[own]
+        columns[name] = TypedColumn(outside[own], NONE_REFUSED)
     return columns
 
 
@@ -224,31 +221,57 @@ def _read_flat(shaping: Shaping, type_: SchemaType, text: pa.Array) -> GivenColu
     ends = ends_in(type_, {})
     if ends and _might_have(text, *ENDPOINTS):
         ends = ENDPOINTS
-    schema = _flat_schema(type_, ends)
-    table = read_objects(text, schema, ignores_unknown=shaping.ignores_unknown)
+    table = _read_objects(shaping, type_, text, partial(_flat_schema, type_, ends))
     columns = {name: table[name].combine_chunks() for name in table.schema.names}
     own = {name: columns.pop(end) for name, end in zip(ENDPOINTS, ends, strict=False)}
     given = _convert_json(type_, columns, text)
-    given.update(own, id=columns["id"])
+    for name, column in {**own, "id": columns["id"]}.items():
+        given[name] = TypedColumn(column, NONE_REFUSED)
     return given
+
+
+def _read_objects(
+    shaping: Shaping,
+    type_: SchemaType,
+    text: pa.Array,
+    schema: Callable[[frozenset[str]], pa.Schema],
+) -> pa.Table:
+    """The lines as columns; integers are read again as floats where some are written `3.0`."""
+    ignores_unknown = shaping.ignores_unknown
+    try:
+        return read_objects(text, schema(frozenset()), ignores_unknown=ignores_unknown)
+    except Doubt:
+        fractional = frozenset(_fractional(type_, text))
+        if not fractional:
+            raise
+        return read_objects(text, schema(fractional), ignores_unknown=ignores_unknown)
+
+
+def _fractional(type_: SchemaType, text: pa.Array) -> Iterator[str]:
+    """The properties with integers that some lines write with a decimal point."""
+    for property_ in type_.properties:
+        kind = property_.type.item if isinstance(property_.type, ListType) else property_.type
+        if isinstance(kind, Scalar) and kind.is_integer:
+            pattern = rf'"{property_.name}"\s*:[-\[\s0-9,.]*[0-9]\.[0-9]'
+            if pc.any(pc.match_substring_regex(text, pattern)).as_py():
+                yield property_.name
 
 
 def _convert_json(
     type_: SchemaType, columns: Mapping[str, pa.Array], text: pa.Array
-) -> dict[str, pa.Array | None]:
-    kinds = {column.name: column.type for column in delta_schema(type_)}
-    given: dict[str, pa.Array | None] = {}
+) -> dict[str, TypedColumn | None]:
+    given: dict[str, TypedColumn | None] = {}
     for property_ in type_.properties:
         if property_.name not in columns:
             continue
         values = columns[property_.name]
-        column = convert_column(property_.type, values, kinds[property_.name], Notation.JSON)
+        column = read_column(property_.type, values, Notation.JSON)
         if property_.default is not None and values.null_count:
             # Only an absent property gets its default.
             if _might_have(text.filter(values.is_null()), property_.name):
                 raise Doubt
-            filler = pa.array([property_.default], kinds[property_.name])[0]
-            column = pc.fill_null(column, filler)
+            filler = pa.array([property_.default], column.values.type)[0]
+            column = replace(column, values=pc.fill_null(column.values, filler))
         given[property_.name] = column
     return given
 
@@ -259,16 +282,19 @@ def _might_have(text: pa.Array, *names: str) -> bool:
     return any(pc.any(pc.match_substring(text, spelling)).as_py() for spelling in spellings)
 
 
-def _either(first: pa.Array, second: pa.Array) -> pa.Array:
+def _either(first: pa.Array, second: pa.Array) -> TypedColumn:
     if second.null_count == len(second):
-        return first
-    if pc.any(pc.and_(first.is_valid(), second.is_valid())).as_py():
-        raise Doubt
-    return pc.coalesce(first, second)
+        return TypedColumn(first, NONE_REFUSED)
+    is_twice = pc.and_(first.is_valid(), second.is_valid()).to_numpy(zero_copy_only=False)
+    return TypedColumn(pc.coalesce(first, second), np.flatnonzero(is_twice))
 
 
 @lru_cache(maxsize=256)
-def _envelope_schema(type_: SchemaType, ignores_unknown: bool) -> pa.Schema:  # noqa: FBT001
+def _envelope_schema(
+    type_: SchemaType,
+    ignores_unknown: bool,  # noqa: FBT001
+    fractional: frozenset[str],
+) -> pa.Schema:
     is_edge = isinstance(type_, EdgeType)
     names = ["edge", *ENDS] if is_edge else ["type"]
     if ignores_unknown:
@@ -276,16 +302,23 @@ def _envelope_schema(type_: SchemaType, ignores_unknown: bool) -> pa.Schema:  # 
         names.append("type" if is_edge else "edge")
     inside = [
         ("id", pa.utf8()),
-        *((property_.name, json_type(property_.type)) for property_ in type_.properties),
+        *(
+            (property_.name, json_type(property_.type, has_fractions=property_.name in fractional))
+            for property_ in type_.properties
+        ),
     ]
     return pa.schema([*((name, pa.utf8()) for name in [*names, "id"]), ("data", pa.struct(inside))])
 
 
 @lru_cache(maxsize=256)
-def _flat_schema(type_: SchemaType, ends: tuple[str, ...]) -> pa.Schema:
+def _flat_schema(
+    type_: SchemaType,
+    ends: tuple[str, ...],
+    fractional: frozenset[str],
+) -> pa.Schema:
     # A property with the name of an end is the end.
     columns = [
-        (property_.name, json_type(property_.type))
+        (property_.name, json_type(property_.type, has_fractions=property_.name in fractional))
         for property_ in type_.properties
         if property_.name not in ends
     ]

@@ -61,7 +61,7 @@ def _shape_envelopes(shaping: Shaping, column: str, batch: pa.RecordBatch) -> Sh
 
 
 def _refuse_nulls(shaping: Shaping, column: str, batch: pa.RecordBatch) -> ShapedBatch:
-    reason = f"{column} is null, and has no row"
+    reason = f"{column} is null: there is no row to load"
     if column == _AFTER:
         reason += " (a deleted row has none: leave it out, as the option ops of a feed does)"
     violation = Violation(Breach(Rule.TYPE, _ROW, (column,)), None, None, "", reason)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from omnigraph.conversion.typed_columns import Doubt, Notation
 from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.deltas import POSITION, delta_schema
-from omnigraph.load.shaping.attempts import DoubtSearch, Indices
+from omnigraph.load.shaping.attempts import AttemptResult, DoubtSearch, Indices
 from omnigraph.load.shaping.batches import (
     BatchBuilder,
     RawInput,
@@ -66,9 +66,9 @@ class _ValueShaper:
         builder.convert(self.type, doubtful)
         return builder.build()
 
-    def _attempt(self, indices: Indices) -> TypedRows:
+    def _attempt(self, indices: Indices) -> AttemptResult:
         if not len(indices):
-            return TypedRows(delta_schema(self.type).empty_table())
+            return AttemptResult(TypedRows(delta_schema(self.type).empty_table()), indices)
         first, count = int(indices[0]), len(indices)
         columns = columns_of(self.rows[first : first + count])
         try:

@@ -61,7 +61,7 @@ def find_files(session: SparkSession, url: str) -> list[SparkFile]:
 def _listing_error(url: str, cause: Exception) -> NotFoundError | InvalidInputError | StorageError:
     reason = useful_line(cause)
     if isinstance(cause, AnalysisException) and "PATH_NOT_FOUND" in str(cause):
-        message = f"there is no file {url[:200]}"
+        message = f"file {url[:200]} does not exist"
         return NotFoundError(message, hint="check the path, or the pattern", path=url)
     if _UNKNOWN.search(str(cause)):
         message = f"Spark has no file system for {url[:200]}: {reason}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
 
-from omnigraph.choices import Mode
+from omnigraph.choices import Mode, OnDuplicate
 from omnigraph.embedding.counts import EmbeddingCounts
 from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.execute import SparkEngine
@@ -17,6 +18,7 @@ from omnigraph.engine.spark.messages import collect_messages
 from omnigraph.integrity import footprint
 from omnigraph.integrity.deltas import Delta, Shape
 from omnigraph.integrity.evaluate import evaluate
+from omnigraph.integrity.keys import DistinctIds
 from omnigraph.integrity.proofs.by_key_counts import by_key_counts
 from omnigraph.integrity.proofs.proof import Proof, any_of, by_checked_rows
 from omnigraph.integrity.violations import IntegrityError, IntegrityReport, Tally, require_clean
@@ -40,7 +42,12 @@ from omnigraph.load.spark.intake import (
 )
 from omnigraph.load.spark.keys import KeyRows
 from omnigraph.load.spark.scratch import Scratch
-from omnigraph.load.spark.sifting import count_faulty, find_faults, rejects_in_order
+from omnigraph.load.spark.sifting import (
+    count_faulty,
+    find_faults,
+    find_superseded,
+    rejects_in_order,
+)
 from omnigraph.load.spark.stage import WaitingRows, stage_waiting
 from omnigraph.load.splits import PickledSplit, SharedSplit, SpooledSplit
 from omnigraph.model.tables import TableKey
@@ -59,6 +66,21 @@ class LeftOutRows:
     faults: tuple[ScratchFile, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
 
+    def joined(self, other: LeftOutRows) -> LeftOutRows:
+        """These rows and others, which are different ones."""
+        counts = Counter(self.counts)
+        counts.update(other.counts)
+        return LeftOutRows((*self.faults, *other.faults), counts)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCheck:
+    """The rows of a load, and the rules that counts of their keys prove."""
+
+    delta: Delta
+    is_proven: Proof
+    has_distinct_ids: bool
+
 
 @dataclass(slots=True)
 class SparkLoad:
@@ -67,10 +89,13 @@ class SparkLoad:
     engine: SparkEngine
     setup: LoadSetup
     intake: IntakeResult | None = None
-    left_out: LeftOutRows | None = None
+    left_out: LeftOutRows = field(default_factory=LeftOutRows)
+    superseded: LeftOutRows = field(default_factory=LeftOutRows)
     _resources: ExitStack = field(default_factory=ExitStack)
     _task: IntakeTask | None = None
-    _staged: dict[TableKey, tuple[StagedWrite, EmbeddingCounts]] = field(default_factory=dict)
+    _staged: dict[TableKey, tuple[StagedWrite | None, EmbeddingCounts]] = field(
+        default_factory=dict
+    )
 
     @property
     def embedding(self) -> EmbeddingCounts:
@@ -98,7 +123,7 @@ class SparkLoad:
             stages.report("check", 1, 1)
         changes = self.changes()
         written = {key: self.row_count(key) for key in changes}
-        report = LoadReport(written, rejected)
+        report = LoadReport(written, rejected, sum(self.superseded.counts.values()))
         prepare = partial(self.stage_waiting, view)
         return setup.work(self._delta(view), changes, report, prepare)
 
@@ -106,7 +131,7 @@ class SparkLoad:
         """Read the input: its rows become files that nothing refers to, its keys scratch.
 
         Raises:
-            InvalidInputError: an input is not what its name says.
+            InvalidInputError: an input does not match its file name.
             StorageError: an input could not be read, or the graph could not be written.
         """
         if self.intake is not None:
@@ -160,10 +185,13 @@ class SparkLoad:
 
     def rows(self, view: View) -> Mapping[TableKey, KeyRows]:
         """The rows of the load, with the columns that rules about several rows read."""
-        keys = self._require_intake().written
-        return {key: self._rows_of(view.catalog.type_of(key), view) for key in keys}
+        return self._rows_without(self.left_out.joined(self.superseded), view)
 
-    def _rows_of(self, type_: SchemaType, view: View) -> KeyRows:
+    def _rows_without(self, left_out: LeftOutRows, view: View) -> Mapping[TableKey, KeyRows]:
+        keys = self._require_intake().written
+        return {key: self._rows_of(view.catalog.type_of(key), view, left_out) for key in keys}
+
+    def _rows_of(self, type_: SchemaType, view: View, left_out: LeftOutRows) -> KeyRows:
         key = type_.table_key
         rows = KeyRows(
             self.engine.session,
@@ -172,9 +200,9 @@ class SparkLoad:
             self._output_of(key),
             self._columns_of(type_),
         )
-        if self.left_out is None or str(key) not in self.left_out.counts:
+        if str(key) not in left_out.counts:
             return rows
-        return rows.without(self.left_out.faults, self.left_out.counts[str(key)])
+        return rows.without(left_out.faults, left_out.counts[str(key)])
 
     def _columns_of(self, type_: SchemaType) -> frozenset[str]:
         """The columns that the intake wrote to scratch."""
@@ -185,8 +213,8 @@ class SparkLoad:
 
     def row_count(self, key: TableKey) -> int:
         """How many rows of a type will be written."""
-        count = self.left_out.counts.get(str(key), 0) if self.left_out is not None else 0
-        return self._output_of(key).row_count - count
+        left_out = self.left_out.joined(self.superseded)
+        return self._output_of(key).row_count - left_out.counts.get(str(key), 0)
 
     def check(self, view: View) -> int:
         """Refuse rows that break rules, or leave them out; how many were left out.
@@ -196,57 +224,63 @@ class SparkLoad:
         """
         if self.setup.shaping.keeps_rejects:
             return self._jobs().run(partial(self._sift, view))
-        require_clean(self.report(view))
+        self.superseded = LeftOutRows()
+        check = self._jobs().run(partial(self._check_keys, view))
+        if not check.has_distinct_ids and self.setup.on_duplicate is not OnDuplicate.REJECT:
+            self.superseded = self._jobs().run(partial(self._supersede, view))
+            check = self._jobs().run(partial(self._check_keys, view))
+        require_clean(self.report(check, view))
         return 0
+
+    def _supersede(self, view: View) -> LeftOutRows:
+        """The rows that another row of their id supersedes, as the caller has chosen."""
+        choice, scratch = self.setup.on_duplicate, self._scratch(view)
+        rows = self._rows_without(self.left_out, view)
+        files = find_superseded(rows.values(), choice, scratch)
+        return LeftOutRows(files, count_faulty(self.engine, scratch, files))
 
     def _rejects(self, view: View) -> Iterator[Reject]:
         """The rows that were left out; the driver streams them."""
-        return rejects_in_order(
-            self.engine, self._scratch(view), self._require_intake(), self.rows(view)
-        )
+        rows = self._rows_without(self.left_out, view)
+        return rejects_in_order(self.engine, self._scratch(view), self._require_intake(), rows)
 
     def _sift(self, view: View) -> int:
         """Leave out rows until no rule is broken any more, as `quarantine.sift` does."""
         intake = self._require_intake()
         unshaped = sum(file.row_count for file in intake.rejects)
-        self.left_out = LeftOutRows()
+        self.left_out, self.superseded = LeftOutRows(), LeftOutRows()
         scratch = self._scratch(view)
         new = intake.faults
-        to_origin = intake.origins.origin_of
+        check: KeyCheck | None = None
+        if self.setup.on_duplicate is not OnDuplicate.REJECT:
+            # Invalid rows supersede none.
+            self.left_out = LeftOutRows(new, count_faulty(self.engine, scratch, new))
+            new, check = (), self._check_keys(view)
+            if not check.has_distinct_ids:
+                self.superseded, check = self._supersede(view), None
         for turn in range(QUARANTINE_ROUNDS_MAX):
-            rows = self.rows(view)
-            delta = self.setup.delta(self._types(), rows)
-            is_proven = self._proof(delta, rows, view)
+            check = check or self._check_keys(view)
             set_faults = find_faults(
                 self.engine,
                 self.setup.rule_set,
-                delta,
+                check.delta,
                 view,
-                is_proven,
+                check.is_proven,
                 scratch,
-                to_origin,
+                intake.origins.origin_of,
                 turn=turn,
             )
             new = (*new, *set_faults)
             if not new:
                 # No row of the load is at fault for what is broken now.
-                require_clean(
-                    evaluate(
-                        self.setup.rule_set,
-                        delta,
-                        view.data,
-                        self.engine,
-                        is_proven=is_proven,
-                        to_origin=to_origin,
-                    )
-                )
+                require_clean(self._evaluate(check, view))
                 return unshaped + sum(self.left_out.counts.values())
             faults = (*self.left_out.faults, *new)
             self.left_out = LeftOutRows(faults, count_faulty(self.engine, scratch, faults))
-            new = ()
-        raise IntegrityError(self._evaluate(view))
+            new, check = (), None
+        raise IntegrityError(self._evaluate(self._check_keys(view), view))
 
-    def report(self, view: View) -> IntegrityReport:
+    def report(self, check: KeyCheck, view: View) -> IntegrityReport:
         """The rules that the graph would break with the rows, as `evaluate` reports them locally.
 
         Raises:
@@ -255,29 +289,29 @@ class SparkLoad:
         tally = Tally()
         tally.add_report(report_of_lines(self._require_intake()))
         tally.add_report(report_of_rows(self._require_intake(), self.setup.rule_set.row_rules))
-        tally.add_report(self._jobs().run(partial(self._evaluate, view)))
+        tally.add_report(self._jobs().run(partial(self._evaluate, check, view)))
         return tally.report()
 
-    def _evaluate(self, view: View) -> IntegrityReport:
-        rows = self.rows(view)
-        delta = self.setup.delta(self._types(), rows)
-        is_proven = self._proof(delta, rows, view)
-        to_origin = self._require_intake().origins.origin_of
+    def _evaluate(self, check: KeyCheck, view: View) -> IntegrityReport:
         return evaluate(
             self.setup.rule_set,
-            delta,
+            check.delta,
             view.data,
             self.engine,
-            is_proven=is_proven,
-            to_origin=to_origin,
+            is_proven=check.is_proven,
+            to_origin=self._require_intake().origins.origin_of,
         )
 
-    def _proof(self, delta: Delta, rows: Mapping[TableKey, KeyRows], view: View) -> Proof:
+    def _check_keys(self, view: View) -> KeyCheck:
+        """Prove rules by counting the keys of the load, by one job."""
+        rows = self.rows(view)
+        delta = self.setup.delta(self._types(), rows)
         shape = delta.shape()
-        rules = self.setup.rule_set.set_rules_for(shape)
+        rules = tuple(self.setup.rule_set.set_rules_for(shape))
         counts = by_key_counts(self.engine, rules, shape, rows, view.data)
+        distinct = (rule for rule in rules if isinstance(rule, DistinctIds))
         # Executors checked the row rules when they read the rows.
-        return any_of(by_checked_rows, counts)
+        return KeyCheck(delta, any_of(by_checked_rows, counts), all(map(counts, distinct)))
 
     def changes(self) -> dict[TableKey, Stage]:
         """How to stage each table."""
@@ -294,8 +328,9 @@ class SparkLoad:
         Raises:
             StorageError: a table could not be read or written. Nothing became visible.
         """
+        left_out = self.left_out.joined(self.superseded)
         waiting = [
-            WaitingRows(self._rows_of(view.catalog.type_of(key), view), table)
+            WaitingRows(self._rows_of(view.catalog.type_of(key), view, left_out), table)
             for key, table in tables.items()
             if not self._is_direct(key)
         ]
@@ -315,7 +350,7 @@ class SparkLoad:
         """Delete the scratch."""
         self._resources.close()
 
-    def _stage(self, type_: SchemaType, table: Table) -> StagedWrite:
+    def _stage(self, type_: SchemaType, table: Table) -> StagedWrite | None:
         key = type_.table_key
         if not self._is_direct(key):
             staged, _ = self._staged[key]
@@ -335,7 +370,8 @@ class SparkLoad:
         # branch that has no ref of the table yet gets one only when it is staged.
         is_known = self.setup.mode is not Mode.MERGE or not table.count_rows()
         is_owned = view.snapshot.owns(view.snapshot.pin(key))
-        is_direct = is_known and is_owned and not self.setup.shaping.keeps_rejects
+        keeps_all = self.setup.on_duplicate is OnDuplicate.REJECT
+        is_direct = is_known and is_owned and keeps_all and not self.setup.shaping.keeps_rejects
         return table.address if is_direct else None
 
     def _is_direct(self, key: TableKey) -> bool:

@@ -149,5 +149,5 @@ def read_scratch(
 
 
 def _missing_error(path: str) -> StorageError:
-    message = f"{path}, which this load wrote, is gone"
-    return StorageError(message, hint="load again, and let nobody remove files meanwhile")
+    message = f"{path}, which this load wrote, was deleted"
+    return StorageError(message, hint="load again, and do not remove files meanwhile")

@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
+from functools import partial, reduce
 from typing import Final
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from omnigraph.choices import OnDuplicate
 from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.execute import SparkEngine
 from omnigraph.engine.spark.failures import report_errors
@@ -50,6 +51,7 @@ from omnigraph.schema.catalog import SchemaType
 from omnigraph.transaction.view import View
 
 _FAULTS_OF_ROW: Final = "@faults"
+_SUPERSEDED: Final = "superseded"
 _SETS_FROM: Final = 1 << 20
 """Ranks of rules about several rows are after those of row rules."""
 
@@ -85,6 +87,39 @@ def find_faults(
     messages = faults.mapInArrow(partial(write_faults, scratch, turn), MESSAGE)
     # Messages of tasks: names of files.
     return tuple(collect_messages(messages))
+
+
+def find_superseded(
+    rows: Iterable[KeyRows], choice: OnDuplicate, scratch: Scratch
+) -> tuple[ScratchFile, ...]:
+    """Write to scratch which rows another row of their id supersedes; one job."""
+    parts = [
+        _superseded(rows_of_type, choice) for rows_of_type in rows if rows_of_type.has_given_ids
+    ]
+    if not parts:
+        return ()
+    every = reduce(DataFrame.union, parts)
+    messages = every.mapInArrow(partial(write_faults, scratch, _SUPERSEDED), MESSAGE)
+    # Messages of tasks: names of files.
+    return tuple(collect_messages(messages))
+
+
+def _superseded(rows: KeyRows, choice: OnDuplicate) -> DataFrame:
+    """The rows of a type that another one supersedes, with the columns of `FAULTS`."""
+    kept = (sql.min if choice is OnDuplicate.FIRST else sql.max)(POSITION)
+    by_id = rows.select(["id", POSITION]).groupBy("id")
+    places = by_id.agg(kept.alias("kept"), sql.collect_list(POSITION).alias("places"))
+    others = sql.array_except("places", sql.array("kept"))
+    return (
+        places.where(sql.size("places") > 1)
+        .select(sql.explode(others).alias(POSITION))
+        .select(
+            sql.lit(str(rows.type.table_key)).alias(TYPE),
+            POSITION,
+            sql.lit(0).cast("int").alias(RANK),
+            sql.lit(b"").alias(PAYLOAD),
+        )
+    )
 
 
 def _faults(
@@ -151,7 +186,7 @@ def _plain(row: dict[str, object]) -> dict[str, object]:
 
 
 def write_faults(
-    scratch: Scratch, turn: int, batches: Iterator[pa.RecordBatch]
+    scratch: Scratch, turn: int | str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Write faults to scratch. Runs in an executor; safe to run twice."""
     with report_errors():

@@ -1,15 +1,15 @@
 """Staging rows that wait in scratch: executors write files and deletions, the driver assembles.
 
 One job stages all types of a load. An upsert compares only the ids of the load and of the table.
-Executors then read their scratch again and distinguish rows that replace others, which keep their
-row ids, from new ones.
+Executors then read their scratch again, and distinguish new rows, rows that replace others and keep
+their row ids, and rows that the table has already, value for value. Those are not written.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Final
 
@@ -58,18 +58,22 @@ from omnigraph.limits import (
 from omnigraph.load.positions import PLACE_BITS
 from omnigraph.load.spark.intake import ScratchFile
 from omnigraph.load.spark.keys import KeyRows
+from omnigraph.load.spark.replaced import (
+    ReplacedRows,
+    delete_replaced,
+    delete_tasks,
+    list_replaced,
+)
 from omnigraph.load.spark.scratch import Scratch
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.arrow import table_schema, to_table
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.schema.embeds import embedded_vectors
 from omnigraph.storage import filters, lookups
-from omnigraph.storage.places import fragment_ids_of
+from omnigraph.storage.replacements import find_unchanged
 from omnigraph.storage.staging import (
     Deletions,
     StagedWrite,
-    combine_deletions,
-    delete_rows,
     locate,
     stage_change,
     stage_whole,
@@ -82,16 +86,15 @@ _SPLIT: Final = "@split"
 _LEFT_OUT: Final = -1
 """In the place of a row id: the row is not written at all."""
 
-_ROUTED: Final = pa.schema([(POSITION, pa.int64()), (ROW_ID, pa.int64())])
-"""The columns that say which rows of a unit are replaced or left out; the others are new."""
+_ROUTED: Final = pa.schema(
+    [(POSITION, pa.int64()), (ROW_ID, pa.int64()), (ROW_ADDRESS, pa.uint64())]
+)
+"""The columns that say which rows of a unit replace others or are left out; all others are new."""
 
 _BROUGHT, _PLACES = range(2)
 """Kinds of pieces that are matched by id: rows of the load, and places of stored rows."""
 
-_ROUTES, _DELETED, _STORED = range(3)
-"""Kinds of pieces that follow from both: about rows of a unit, rows to delete, what was stored."""
-
-_KINDS: Final = 3
+_KINDS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +102,12 @@ class StageTask:
     """All an executor needs to write rows of scratch into a table.
 
     Attributes:
-        first: The number of its first unit; its units, and then its groups, follow one another.
         units: The files that are written together.
         unit_of: The unit that the rows of a split are in.
         group_of: The group of each fragment whose rows may be replaced.
         replaces: Whether the files will be the whole contents of the table.
         embedding: How texts get their vectors, where rows that are replaced have none of them.
+        first: The number of its first unit; its units follow one another.
     """
 
     type: SchemaType
@@ -117,41 +120,42 @@ class StageTask:
     embedding: RowEmbedding
     first: int = 0
 
-    @property
-    def end(self) -> int:
-        """The number after its last one."""
-        return self.first + len(self.units) + len(set(self.group_of.values()))
-
 
 @dataclass(frozen=True, slots=True)
 class StageJob:
     """The tasks of all tables.
 
     Attributes:
-        partition_of: By the number of a unit or group, the partition of Spark that writes it.
+        partition_of: By the number of a unit, the partition of Spark that writes it.
     """
 
     tasks: tuple[StageTask, ...]
     partition_of: tuple[int, ...]
 
     def task_of(self, number: int) -> StageTask:
-        """The task that has a unit or group."""
+        """The task that has a unit."""
         return self.tasks[bisect_right([task.first for task in self.tasks], number) - 1]
 
-    def cut(self, rows: pa.Table, numbers: np.ndarray, kind: int) -> Iterator[pa.RecordBatch]:
-        """Pieces of rows, each row for the unit or group with its number."""
+    def cut(self, rows: pa.Table, numbers: np.ndarray) -> Iterator[pa.RecordBatch]:
+        """Pieces of rows, each row for the unit with its number."""
         for number, part in split_by_place(rows, numbers):
-            yield to_piece(self.partition_of[number], number * _KINDS + kind, part)
+            yield to_piece(self.partition_of[number], number, part)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFiles:
-    """The files that a task wrote, which nothing refers to."""
+    """The files that a task wrote, which nothing refers to.
+
+    Attributes:
+        replaced: By group of fragments, the rows to delete because others replace them.
+        unchanged: Rows that it did not write, because the table has them already.
+    """
 
     key: TableKey
-    files: tuple[Fragment, ...] = ()
-    deletions: Deletions = field(default_factory=Deletions)
-    embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
+    files: tuple[Fragment, ...]
+    replaced: Mapping[int, ReplacedRows]
+    embedding: EmbeddingCounts
+    unchanged: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +191,11 @@ def stage_waiting(
     *,
     upserts: bool,
     replaces: bool,
-) -> dict[TableKey, tuple[StagedWrite, EmbeddingCounts]]:
-    """Write the rows of scratch as files of their tables, and find the rows that they replace.
+) -> dict[TableKey, tuple[StagedWrite | None, EmbeddingCounts]]:
+    """Write the rows of scratch as files of their tables, and delete the rows that they replace.
 
-    It is one job, whatever the number of types.
+    Whatever the number of types, one job writes, and another one deletes if there is anything to
+    delete. A table that has all rows already is not changed.
 
     Args:
         tasks: The task that read each split.
@@ -206,21 +211,44 @@ def stage_waiting(
     results: dict[TableKey, list[StoredFiles]] = {}
     for stored in _run_job(session, job, pieces):
         results.setdefault(stored.key, []).append(stored)
+    deletions = delete_replaced(
+        session,
+        [
+            task
+            for part in waiting
+            for task in delete_tasks(
+                part.key,
+                part.table.address,
+                part.rows.scratch,
+                [stored.replaced for stored in results.get(part.key, ())],
+            )
+        ],
+    )
     return {
-        part.key: _assemble(part, results.get(part.key, []), replaces=replaces) for part in waiting
+        part.key: _assemble(
+            part, results.get(part.key, []), deletions.get(part.key), replaces=replaces
+        )
+        for part in waiting
     }
 
 
 def _assemble(
-    waiting: WaitingRows, results: Sequence[StoredFiles], *, replaces: bool
-) -> tuple[StagedWrite, EmbeddingCounts]:
+    waiting: WaitingRows,
+    results: Sequence[StoredFiles],
+    deletions: Deletions | None,
+    *,
+    replaces: bool,
+) -> tuple[StagedWrite | None, EmbeddingCounts]:
     fragments = [file for part in results for file in part.files]
+    unchanged = sum(part.unchanged for part in results)
     counts = sum((part.embedding for part in results), EmbeddingCounts())
     if replaces:
         schema = table_schema(waiting.rows.type)
         return stage_whole(waiting.table, fragments, schema=schema), counts
-    deletions = combine_deletions(result.deletions for result in results)
-    return stage_change(waiting.table, files=fragments, deletions=deletions), counts
+    if unchanged == len(waiting.rows):
+        return None, counts
+    staged = stage_change(waiting.table, files=fragments, deletions=deletions)
+    return replace(staged, unchanged=unchanged), counts
 
 
 def _plan_job(
@@ -236,22 +264,19 @@ def _plan_job(
     weights: list[int] = []
     for part in waiting:
         units = pack_files(part.rows.written.scratch, cores)
-        # Where workers hold the ids, those who find rows delete them.
-        is_grouped = upserts and (part.is_found_by_index() or not part.is_held(cores))
         task = StageTask(
             part.rows.type,
             part.table.address,
             part.rows.scratch,
             units=paths_of(units),
             unit_of=dict(_units_of(units, tasks)),
-            group_of=fragment_groups(part.table) if is_grouped else {},
+            group_of=fragment_groups(part.table) if upserts else {},
             replaces=replaces,
             embedding=embedding,
             first=len(weights),
         )
         planned.append(task)
         weights += (sum(file.row_count for file in unit) for unit in units)
-        weights += [0] * (task.end - len(weights))
     groups = pack([weight + SPARK_OPEN_ROWS for weight in weights], cores)
     partitions = [number for number, group in enumerate(groups) for _ in group]
     return StageJob(tuple(planned), tuple(partitions))
@@ -313,15 +338,17 @@ def _left_out_pieces(
 
 def cut_left_out(job: StageJob, place: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """Pieces for the units of rows that are left out."""
-    left_out = pa.table({POSITION: rows[POSITION], ROW_ID: pa.repeat(_LEFT_OUT, len(rows))})
+    count = len(rows)
+    columns = (rows[POSITION], pa.repeat(_LEFT_OUT, count), pa.nulls(count))
+    left_out = pa.table(dict(zip(_ROUTED.names, columns, strict=True)))
     numbers = rows[UNIT].to_numpy() + job.tasks[place].first
-    return job.cut(left_out.cast(_ROUTED), numbers, _ROUTES)
+    return job.cut(left_out.cast(_ROUTED), numbers)
 
 
 def _match_pieces(
     session: SparkSession, job: StageJob, waiting: Sequence[WaitingRows]
 ) -> Iterator[DataFrame]:
-    """Pieces for units and for fragments: rows that replace others, and the places of those."""
+    """Pieces for units: which of their rows replace others, and the places of those."""
     cores = core_count(session)
     reads: list[SourceRead] = []
     shuffled: list[int] = []
@@ -357,21 +384,14 @@ def as_it_is(rows: pa.Table) -> pa.Table:
 def cut_looked_up(job: StageJob, place: int, brought: pa.Table) -> Iterator[pa.RecordBatch]:
     """Look up which stored rows some rows of the load replace."""
     places = locate(open_table(job.tasks[place].address), brought["id"])
-    yield from _cut_matches(job, place, join_known(places, brought, key="id"))
+    yield from _cut_routes(job, place, join_known(places, brought, key="id"))
 
 
 def cut_scanned(
     job: StageJob, place: int, held: HeldRows, places: pa.Table
 ) -> Iterator[pa.RecordBatch]:
-    """Find which of some stored rows the load replaces, and delete them."""
-    task = job.tasks[place]
-    matches = held.join(places, key="id")
-    if matches.num_rows:
-        yield from _cut_routes(job, task, matches)
-        deletions = delete_rows(open_table(task.address), matches[ROW_ADDRESS])
-        stored = to_message(StoredFiles(task.type.table_key, deletions=deletions))
-        report = pa.Table.from_batches([stored])
-        yield from job.cut(report, np.array([task.first]), _STORED)
+    """Find which of some stored rows the load replaces."""
+    yield from _cut_routes(job, place, held.join(places, key="id"))
 
 
 def _shuffle_ids(
@@ -407,30 +427,22 @@ def match_rows(job: StageJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
                 brought = parts.get(place * _KINDS + _BROUGHT)
                 places = parts.get(place * _KINDS + _PLACES)
                 if brought is not None and places is not None:
-                    yield from _cut_matches(job, place, join_known(places, brought, key="id"))
+                    yield from _cut_routes(job, place, join_known(places, brought, key="id"))
 
 
-def _cut_matches(job: StageJob, place: int, matches: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Pieces for the units and groups that stored rows with positions are about."""
-    if not matches.num_rows:
-        return
+def _cut_routes(job: StageJob, place: int, matches: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Pieces for the units whose rows replace these stored rows, which have their positions."""
     task = job.tasks[place]
-    yield from _cut_routes(job, task, matches)
-    fragment_ids = fragment_ids_of(matches[ROW_ADDRESS].to_numpy())
-    numbers = numbers_of(fragment_ids, task.group_of) + (task.first + len(task.units))
-    yield from job.cut(matches.select([ROW_ADDRESS]), numbers, _DELETED)
-
-
-def _cut_routes(job: StageJob, task: StageTask, matches: pa.Table) -> Iterator[pa.RecordBatch]:
-    positions = matches[POSITION].to_numpy()
-    numbers = numbers_of(positions >> PLACE_BITS, task.unit_of) + task.first
-    return job.cut(matches.select(_ROUTED.names).cast(_ROUTED), numbers, _ROUTES)
+    if matches.num_rows:
+        positions = matches[POSITION].to_numpy()
+        numbers = numbers_of(positions >> PLACE_BITS, task.unit_of) + task.first
+        yield from job.cut(matches.select(_ROUTED.names).cast(_ROUTED), numbers)
 
 
 def _run_job(
     session: SparkSession, job: StageJob, pieces: Sequence[DataFrame]
 ) -> list[StoredFiles]:
-    """Write every unit and make every deletion, in one job."""
+    """Write every unit, in one job."""
     if not job.partition_of:
         return []
     count = job.partition_of[-1] + 1
@@ -452,56 +464,58 @@ def store_partitions(job: StageJob, numbers: Iterator[pa.RecordBatch]) -> Iterat
     """Write units as they are. Runs in an executor; safe to run twice."""
     with report_errors():
         for partition in task_numbers(numbers):
-            yield from _store_partition(job, partition, {})
+            yield from _store_units(job, partition, {})
 
 
 def store(job: StageJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write units, and delete rows of fragments. Runs in an executor; safe to run twice."""
+    """Write the rows of units as they are routed. Runs in an executor; safe to run twice."""
     with report_errors():
         for partition, parts in collect_parts(batches).items():
-            yield from _store_partition(job, partition, parts)
+            yield from _store_units(job, partition, parts)
 
 
-def _store_partition(
+def _store_units(
     job: StageJob, partition: int, parts: Mapping[int, pa.Table]
 ) -> Iterator[pa.RecordBatch]:
     for number, its_partition in enumerate(job.partition_of):
-        if its_partition != partition:
-            continue
-        task = job.task_of(number)
-        own = {kind: parts.get(number * _KINDS + kind) for kind in range(_KINDS)}
-        if number < task.first + len(task.units):
-            routes = own[_ROUTES]
-            yield to_message(_store_unit(task, number - task.first, routes))
-        elif (deleted := own[_DELETED]) is not None:
-            deletions = delete_rows(open_table(task.address), deleted[ROW_ADDRESS])
-            yield to_message(StoredFiles(task.type.table_key, deletions=deletions))
-        if (stored := own[_STORED]) is not None:
-            yield from stored.to_batches()
+        if its_partition == partition:
+            routes = parts.get(number, _ROUTED.empty_table())
+            yield to_message(_store_unit(job.task_of(number), number, routes))
 
 
-def _store_unit(task: StageTask, unit: int, routes: pa.Table | None) -> StoredFiles:
+def _store_unit(task: StageTask, number: int, routes: pa.Table) -> StoredFiles:
     table = open_table(task.address)
     writer = RowWriter(table, replaces=task.replaces)
     embedder = TaskEmbedder(task.embedding, SystemClock())
-    if routes is None:
-        routes = _ROUTED.empty_table()
-    for path in task.units[unit]:
+    vectors = embedded_vectors(task.type)
+    unchanged = [pa.array([], pa.uint64())]
+    for path in task.units[number - task.first]:
         rows = task.scratch.read(path)
-        if not embedded_vectors(task.type):
-            _write_rows(writer, task.type, *_split_rows(rows, routes))
-            continue
-        for first in range(0, len(rows), EMBEDDED_ROWS_HELD_MAX):
-            part = rows.slice(first, EMBEDDED_ROWS_HELD_MAX)
-            added, replaced = _split_rows(part, routes)
-            _write_rows(
-                writer, task.type, *_embed_rows(embedder, table, task.type, added, replaced)
-            )
-    return StoredFiles(task.type.table_key, writer.finish(), embedding=embedder.counts)
+        step = EMBEDDED_ROWS_HELD_MAX if vectors else max(1, len(rows))
+        for first in range(0, len(rows), step):
+            added, replacing = _split_rows(rows.slice(first, step), routes)
+            if vectors:
+                added, replacing = _embed_rows(embedder, table, task.type, added, replacing)
+            replaced = to_table(replacing, task.type)
+            is_unchanged = find_unchanged(table, replaced, replacing[ROW_ADDRESS])
+            replaced = replaced.append_column(ROW_ID, replacing[ROW_ID])
+            writer.take(to_table(added, task.type), replaced.filter(pa.array(~is_unchanged)))
+            unchanged += replacing[ROW_ADDRESS].filter(pa.array(is_unchanged)).chunks
+    kept = pa.concat_arrays(unchanged)
+    found = routes.filter(pc.not_equal(routes[ROW_ID], _LEFT_OUT))[ROW_ADDRESS]
+    replaced = list_replaced(
+        task.scratch,
+        f"replaced-{number}",
+        found.filter(pc.invert(pc.is_in(found, value_set=kept))),
+        task.group_of,
+    )
+    return StoredFiles(
+        task.type.table_key, writer.finish(), replaced, embedder.counts, unchanged=len(kept)
+    )
 
 
 def _split_rows(rows: pa.Table, routes: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """New rows, and those that replace others, with the row ids of those."""
+    """New rows, and those that replace others, with the row ids and addresses of those."""
     is_left_out = pc.equal(routes[ROW_ID], _LEFT_OUT)
     left_out = routes.filter(is_left_out)[POSITION].combine_chunks()
     if len(left_out):
@@ -509,8 +523,10 @@ def _split_rows(rows: pa.Table, routes: pa.Table) -> tuple[pa.Table, pa.Table]:
     replacements = routes.filter(pc.invert(is_left_out))
     at = pc.index_in(rows[POSITION], value_set=replacements[POSITION].combine_chunks())
     is_new = pc.is_null(at)
-    row_ids = replacements[ROW_ID].take(at.drop_null())
-    return rows.filter(is_new), rows.filter(pc.invert(is_new)).append_column(ROW_ID, row_ids)
+    replacing = rows.filter(pc.invert(is_new))
+    for name in (ROW_ID, ROW_ADDRESS):
+        replacing = replacing.append_column(name, replacements[name].take(at.drop_null()))
+    return rows.filter(is_new), replacing
 
 
 def _embed_rows(
@@ -527,8 +543,3 @@ def _embed_rows(
 
     vectors = embedded_vectors(type_)
     return embedder.complete(vectors, added), embedder.complete(vectors, replaced, find)
-
-
-def _write_rows(writer: RowWriter, type_: SchemaType, added: pa.Table, replaced: pa.Table) -> None:
-    row_ids = replaced[ROW_ID]
-    writer.take(to_table(added, type_), to_table(replaced, type_).append_column(ROW_ID, row_ids))

@@ -30,7 +30,7 @@ def note_foreign_files(objects: Objects, notebook: Notebook) -> None:
             notebook.fail(invariant, folder, folder, failure)
             continue
         for path in filter(is_foreign, paths):
-            problem = "it is no file of the graph, and is ignored"
+            problem = "it is not a file of the graph, and is ignored"
             step = "nothing, or move it elsewhere"
             notebook.note(Finding(invariant, path, path, problem, step))
 

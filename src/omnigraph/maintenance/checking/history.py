@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from omnigraph.errors import BranchNotFoundError, OmnigraphError
 from omnigraph.maintenance.checking.report import BACKUP, Finding, Invariant, Notebook
 from omnigraph.manifest.branches import Branch, record_path
-from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import MANIFEST
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.snapshot import Snapshot
@@ -17,15 +15,7 @@ from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedBranch:
-    """A readable branch, and the format of its manifest."""
-
-    snapshot: Snapshot
-    stamp: int
-
-
-def check_branch(manifest: Manifest, name: BranchName, notebook: Notebook) -> CheckedBranch | None:
+def check_branch(manifest: Manifest, name: BranchName, notebook: Notebook) -> Snapshot | None:
     """The branch as it is now; None if it cannot be read or was deleted."""
     notebook.count(Invariant.BRANCH)
     subject, place = f"branch {name}", record_path(name)
@@ -33,23 +23,18 @@ def check_branch(manifest: Manifest, name: BranchName, notebook: Notebook) -> Ch
         branch = manifest.names.find(name)
         if branch is not None:
             _check_refs(manifest, branch, notebook)
-        opened = manifest.open(name)
-        snapshot = manifest.snapshot(opened, name)
+        snapshot = manifest.snapshot(manifest.open(name), name)
     except BranchNotFoundError:
         # It was deleted during the check.
         return None
     except OmnigraphError as failure:
         notebook.fail(Invariant.BRANCH, subject, MANIFEST if name.is_main else place, failure)
         return None
-    if opened.stamp < CURRENT:
-        problem = f"its manifest has format {opened.stamp}, and this release writes {CURRENT}"
-        step = "nothing: the next write to it brings it to the newest format"
-        notebook.note(Finding(Invariant.BRANCH, subject, MANIFEST, problem, step))
     if branch is not None and branch.is_ending:
-        problem = "somebody began to delete it"
+        problem = "its deletion was not completed"
         step = "nothing: the next write to it, or 'omnigraph cleanup', finishes that"
         notebook.note(Finding(Invariant.BRANCH, subject, place, problem, step))
-    return CheckedBranch(snapshot, opened.stamp)
+    return snapshot
 
 
 def _check_refs(manifest: Manifest, branch: Branch, notebook: Notebook) -> None:
@@ -74,7 +59,7 @@ def check_history(
         for commit in manifest.history(snapshot).every():
             notebook.count(Invariant.HISTORY)
             if commit.commit_id in commits:
-                problem = "it stands twice in the history"
+                problem = "it occurs twice in the history"
                 notebook.find(_commit_finding(commit.commit_id, place, problem))
             commits[commit.commit_id] = commit
     except OmnigraphError as failure:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from omnigraph.errors import ErrorCode, OmnigraphError
+from omnigraph.model.brief import brief
 
 BACKUP: Final = "restore the graph's files from a backup, and report how this came about"
 """The next step where the graph has no other copy of what is lost or wrong."""
@@ -84,6 +85,7 @@ class Finding:
         return f"{self.invariant}: {self.subject} ({self.place}): {self.problem}"
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class CheckReport:
     """The result of a check of a graph.
@@ -93,6 +95,7 @@ class CheckReport:
         checked: How many things were checked for each requested invariant.
         findings: What is wrong.
         notes: What is worth knowing and does no harm: writes in progress, leftovers.
+        hidden: The types that the actor may not read: their tables were not checked.
     """
 
     uri: str
@@ -100,6 +103,7 @@ class CheckReport:
     checked: Mapping[Invariant, int] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
+    hidden: tuple[str, ...] = ()
 
     @property
     def is_sound(self) -> bool:

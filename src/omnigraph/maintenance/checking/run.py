@@ -7,9 +7,10 @@ what they move meanwhile is read again before it is reported as wrong.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from omnigraph.choices import TableKind
@@ -31,7 +32,6 @@ from omnigraph.maintenance.checking.tables import Files, check_head, check_table
 from omnigraph.maintenance.checking.tags import check_tags
 from omnigraph.maintenance.cleanup.refs import clean_refs
 from omnigraph.manifest import schemas
-from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import RECOVERIES, RECOVERY, SCHEMA_TEXT, SCHEMAS
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.settings import StoredSettings
@@ -61,6 +61,8 @@ class CheckOrder:
         reads_rows: Whether rows are read, too; without them, the work is small at any size.
         walks_history: Whether data of older commits is opened, too; the work grows with them.
         engine: `local`, `spark` or `auto`, for the rules about several rows.
+        sees: Whether the actor may read a type on a branch; rows of others are neither read nor
+            counted.
     """
 
     branches: tuple[BranchName, ...] = ()
@@ -68,6 +70,7 @@ class CheckOrder:
     walks_history: bool = False
     engine: str | None = None
     progress: Progress | None = None
+    sees: Callable[[str, str], bool] = lambda _branch, _type: True
 
     def asks(self, invariant: Invariant) -> bool:
         """Whether an invariant is checked."""
@@ -99,9 +102,11 @@ def check(uri: str, clock: Clock, engines: Engines, order: CheckOrder) -> CheckR
         manifest.names.ref_of(branch)
     branches = order.branches or names
     notebook = Notebook()
-    _Check(manifest, Recovery(manifest, clock), clock, engines, order, notebook).run(branches)
+    checks = _Check(manifest, Recovery(manifest, clock), clock, engines, order, notebook)
+    checks.run(branches)
     invariants = [invariant for invariant in Invariant if order.asks(invariant)]
-    return notebook.report(manifest.store.root.uri, tuple(map(str, branches)), invariants)
+    report = notebook.report(manifest.store.root.uri, tuple(map(str, branches)), invariants)
+    return replace(report, hidden=tuple(sorted(checks.hidden)))
 
 
 @dataclass(slots=True)
@@ -109,10 +114,10 @@ class _Check:
     """The state of one check.
 
     Attributes:
-        is_legacy: Whether the graph has an old format, which kept its schema only as a text.
         schemas: The schemas that were checked, by digest; None for an unreadable one.
         roots: The first commits of histories, with a branch that has each.
         pinned: The versions that were checked.
+        hidden: The types that were left out.
     """
 
     manifest: Manifest
@@ -121,10 +126,10 @@ class _Check:
     engines: Engines
     order: CheckOrder
     notebook: Notebook
-    is_legacy: bool = False
     schemas: dict[str, AcceptedSchema | None] = field(default_factory=dict)
     roots: dict[CommitId, BranchName] = field(default_factory=dict)
     pinned: set[TablePin] = field(default_factory=set)
+    hidden: set[str] = field(default_factory=set)
     files: Files = field(init=False)
     let_go: LetGoChecks = field(init=False)
     past: Past = field(init=False)
@@ -138,11 +143,9 @@ class _Check:
         order = self.order
         rows = RowChecks(self.notebook, self.engines, order.engine, order.progress)
         for name in branches:
-            branch = check_branch(self.manifest, name, self.notebook)
-            if branch is None:
+            snapshot = check_branch(self.manifest, name, self.notebook)
+            if snapshot is None:
                 continue
-            snapshot = branch.snapshot
-            self.is_legacy = self.is_legacy or branch.stamp < CURRENT
             commits = self._check_history(snapshot)
             accepted = self._schema(snapshot.schema_digest)
             if accepted is None:
@@ -192,13 +195,9 @@ class _Check:
         objects = self.manifest.store.objects
         try:
             accepted = schemas.load(objects, digest)
-            is_kept = self.is_legacy or schemas.load_stored(objects, digest) is not None
         except OmnigraphError as failure:
             self.notebook.fail(Invariant.SCHEMA, subject, place, failure)
             return None
-        if not is_kept:
-            problem = f"it is missing, and only {SCHEMA_TEXT} still says the same"
-            self.notebook.find(Finding(Invariant.SCHEMA, subject, place, problem, BACKUP))
         if _declared_digest(accepted.text) != digest:
             problem = "its text does not mean what its catalog says"
             self.notebook.find(Finding(Invariant.SCHEMA, subject, place, problem, BACKUP))
@@ -223,9 +222,11 @@ class _Check:
     def _tables(self, snapshot: Snapshot, accepted: AcceptedSchema) -> dict[TableKey, Table]:
         """The pinned versions that can be read as their types."""
         tables = {}
+        sees = partial(self.order.sees, snapshot.branch)
+        self.hidden.update(key.type_name for key in snapshot.pins if not sees(key.type_name))
         types = {type_.table_key: type_ for type_ in accepted.catalog.types}
         for key, pin in snapshot.pins.items():
-            if key in types:
+            if key in types and sees(key.type_name):
                 is_new = pin not in self.pinned
                 table = self._table(pin, types[key])
                 if table is not None:
@@ -252,7 +253,8 @@ class _Check:
             accepted = self._schema(snapshot.schema_digest)
             types = {} if accepted is None else {t.table_key: t for t in accepted.catalog.types}
             for key, pin in snapshot.pins.items():
-                if key in types and pin not in self.pinned:
+                is_seen = self.order.sees(snapshot.branch, key.type_name)
+                if key in types and is_seen and pin not in self.pinned:
                     self._table(pin, types[key])
 
     def _check_sidecars(self) -> None:
@@ -264,16 +266,16 @@ class _Check:
         count = len(pending.live) + len(pending.interrupted) + len(pending.unreadable)
         self.notebook.count(Invariant.SIDECAR, count)
         for sidecar in pending.unreadable:
-            problem = f"it cannot be acted on: {sidecar.reason}"
+            problem = f"it cannot be processed: {sidecar.reason}"
             path = sidecar.path
             finding = Finding(Invariant.SIDECAR, path, path, problem, sidecar.next_step)
             self.notebook.find(finding)
         for intent in pending.live:
-            problem = "it is at work, or may be until its lease runs out"
+            problem = "it is in progress, or may be until its lease expires"
             step = "nothing: check again when it is done"
             self.notebook.note(_write_finding(intent, problem, step))
         for intent in pending.interrupted:
-            problem = "it was interrupted, and nobody has brought it to an end yet"
+            problem = "it was interrupted, and has not been recovered yet"
             step = "see 'omnigraph recovery list'; the next command that writes does it"
             self.notebook.find(_write_finding(intent, problem, step))
 
@@ -303,7 +305,11 @@ class _Check:
             return
         step = "nothing: 'omnigraph cleanup' removes it once nobody can be about to use it"
         for orphan in orphans.reclaimed:
-            problem = "nothing needs it: its branch was deleted, or a writer killed or at work"
+            problem = (
+                "no branch names it: its branch was deleted, a writer was killed or is in "
+                "progress, "
+                "or another program made it"
+            )
             place, subject = orphan.location, f"ref {orphan.ref}"
             self.notebook.note(Finding(Invariant.BRANCH, subject, place, problem, step))
 

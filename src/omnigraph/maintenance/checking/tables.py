@@ -25,10 +25,10 @@ def check_types(snapshot: Snapshot, catalog: Catalog, notebook: Notebook) -> Non
     place = f"branch {snapshot.branch}"
     types = {type_.table_key for type_ in catalog.types}
     for key in sorted(types - snapshot.pins.keys()):
-        problem = "the schema declares it, and no table is pinned for it"
+        problem = "the schema declares it, but it has no table"
         notebook.find(Finding(Invariant.SCHEMA, str(key), place, problem, BACKUP))
     for key in sorted(snapshot.pins.keys() - types):
-        problem = "a table is pinned for it, and the schema does not declare it"
+        problem = "it has a table, but the schema does not declare it"
         notebook.find(Finding(Invariant.SCHEMA, str(key), place, problem, BACKUP))
 
 
@@ -138,7 +138,7 @@ def check_head(
             step = "nothing: the write, or whoever recovers it, brings both together"
             notebook.note(Finding(Invariant.HEAD, subject, place, problem, step))
         case HeadState.STRAY:
-            problem = f"{pinned}, and a recovery that slept restored it as version {head.version}"
+            problem = f"{pinned}, and a stalled recovery restored it as version {head.version}"
             step = "nothing: the next write to it sets that right"
             notebook.note(Finding(Invariant.HEAD, subject, place, problem, step))
         case HeadState.DRIFTED | HeadState.BEHIND:

@@ -257,8 +257,8 @@ class _Planning:
     def _find_other_versions(self) -> dict[Place, CommitId | None]:
         """The versions of existing branches that made no commit, with the commit that each shows.
 
-        A branch starts with such a version; migrations of the format make some, and each batch of a
-        stream that has no rows makes one.
+        A branch starts with such a version, an import ends with one, and each batch of a stream
+        that has no rows makes one.
         """
         inventory = self.inventories.get(MANIFEST)
         if inventory is None:

@@ -4,6 +4,9 @@ A ref's name is used once and says when it was created and for which branch (doc
 so the only question is whether anything needs it. Only these can: the names of branches, the
 commits that are kept, the histories that merged a deleted branch (docs/decisions/0008), tags and
 the sidecars of unfinished writes.
+
+Older releases and other programs name the refs of tables otherwise. Such a ref does not say when it
+was created, so the newest of its files does, and other refs may share files with it.
 """
 
 from __future__ import annotations
@@ -34,8 +37,9 @@ from omnigraph.manifest.reader import Manifest
 from omnigraph.model.commits import Commit
 from omnigraph.model.names import MAIN
 from omnigraph.recovery.sidecars import Sidecars
+from omnigraph.storage.inventory import stray_refs
 from omnigraph.storage.store import Store
-from omnigraph.storage.tables import REF_FOLDER
+from omnigraph.storage.tables import REF_FOLDER, is_minted
 
 IsLetGo: TypeAlias = "Callable[[Commit], bool]"
 
@@ -121,11 +125,11 @@ def plan_refs(
     for location in (MANIFEST, *sorted(known.locations)):
         try:
             refs = _refs(manifest.store, location, known.released)
+            candidates = [OrphanedRef(location, ref) for ref in refs]
+            orphans += [ref for ref in candidates if known.is_releasable(ref, ages)]
+            orphans += _releasable_strays(manifest.store, location, known, ages)
         except OmnigraphError as failure:
             troubles.append(Trouble(location, None, failure.message))
-            continue
-        candidates = [OrphanedRef(location, ref) for ref in refs]
-        orphans += [ref for ref in candidates if known.is_releasable(ref, ages)]
     return RefPlan(tuple(orphans), known.released, tuple(troubles))
 
 
@@ -147,9 +151,11 @@ def remove_refs(
     reclaimed: list[OrphanedRef] = []
     undeletable: set[str] = set()
     for orphan in plan.orphans:
-        if orphan.branch_ref in undeletable or not again.is_releasable(orphan, ages):
+        if orphan.branch_ref in undeletable:
             continue
         try:
+            if not _is_still_releasable(manifest.store, orphan, again, ages):
+                continue
             _reclaim(manifest.store, orphan)
         except OmnigraphError as failure:
             troubles.append(Trouble(orphan.location, orphan.ref, failure.message))
@@ -225,6 +231,19 @@ class _References:
             return False
         least = ages.nameless if is_nameless else ages.staged
         return ages.now - creation_time(orphan.ref.rpartition("/")[2]) >= least
+
+    def is_releasable_stray(self, orphan: OrphanedRef, written_at: datetime, ages: Ages) -> bool:
+        """The same of a ref without a minted name, whose newest file was written at that time."""
+        if orphan in self.pinned or self.failures:
+            return False
+        # Table refs of a branch of an older release have its name, or begin with it.
+        if any(_owns(owner, orphan.ref) for owner in (*self.retired, *self.opaque)):
+            return False
+        return ages.is_staged_long_ago(written_at)
+
+
+def _owns(branch_ref: str, table_ref: str) -> bool:
+    return table_ref == branch_ref or table_ref.startswith(f"{branch_ref}/")
 
 
 def _collect_references(
@@ -306,6 +325,38 @@ def _refs(store: Store, location: str, released: Collection[RetiredBranch]) -> l
         names.add("/".join(path.removeprefix(folder).split("/")[:depth]))
     ours = {*legacy, *(ref for ref in names if _is_ours(ref, depth))}
     return sorted(ours, key=lambda ref: ref.rpartition("/")[2], reverse=True)
+
+
+def _releasable_strays(
+    store: Store, location: str, known: _References, ages: Ages
+) -> list[OrphanedRef]:
+    """The refs of a table that no branch names and no minted name dates, youngest first."""
+    written = {} if location == MANIFEST else stray_refs(store.objects, location)
+    strays = {OrphanedRef(location, ref): written[ref] for ref in written}
+    old = [each for each in strays if known.is_releasable_stray(each, strays[each], ages)]
+    # Those that deleted branches had are deleted with them.
+    old = [each for each in old if not any(branch.owns(each.ref) for branch in known.released)]
+    if old:
+        # Of refs that share files with each other, the next cleanup deletes the rest.
+        needed = _shared_refs(store, location, except_for={each.ref for each in old})
+        old = [each for each in old if each.ref not in needed]
+    return sorted(old, key=lambda each: (strays[each], each.ref), reverse=True)
+
+
+def _is_still_releasable(store: Store, orphan: OrphanedRef, known: _References, ages: Ages) -> bool:
+    is_stray = orphan.location != MANIFEST and not is_minted(orphan.ref)
+    if is_stray and not any(branch.owns(orphan.ref) for branch in known.released):
+        return orphan in _releasable_strays(store, orphan.location, known, ages)
+    return known.is_releasable(orphan, ages)
+
+
+def _shared_refs(store: Store, location: str, *, except_for: Collection[str]) -> set[str]:
+    """The refs of a table that others share files with."""
+    shared: set[str] = set()
+    for ref in store.refs.list(location):
+        if ref not in except_for and store.refs.exists(location, ref):
+            shared.update(store.tables.open_latest(location, ref=ref).shared_refs())
+    return shared
 
 
 def _is_ours(ref: str, depth: int) -> bool:

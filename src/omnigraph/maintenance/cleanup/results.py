@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
+from omnigraph.model.brief import brief
 from omnigraph.model.commits import Commit
 
 
@@ -68,6 +69,7 @@ class TableCleanup:
     size: int
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class CleanupResult:
     """What a cleanup did, or would do.

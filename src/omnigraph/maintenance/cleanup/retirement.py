@@ -7,7 +7,6 @@ from itertools import takewhile
 
 from omnigraph.errors import NotFoundError
 from omnigraph.manifest.branches import RetiredBranch
-from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.lineage import first_parents
 from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.model.commits import Commit
@@ -63,16 +62,16 @@ def _find_merged(
         # If it moved before it lost its name, and its deletion was killed, it has a commit that was
         # reported to a caller as landed.
         has_moved = branch.head not in (None, opened.contents.head)
-        if opened.stamp < CURRENT or has_moved:
+        if has_moved:
             merged.add(branch)
             continue
         own = _own_commits(manifest, opened, branch)
         kept = [commit.commit_id for commit in own if not is_let_go(commit)]
         if kept:
             by_oldest[kept[-1]] = branch
-    for name, opened in histories.items():
+    for opened in histories.values():
         ids = by_oldest.keys()
-        commits = manifest.lookup_all(opened, name, ids) if by_oldest else {}
+        commits = manifest.lookup_all(opened, ids) if by_oldest else {}
         merged |= {by_oldest.pop(commit_id) for commit_id in commits}
     return merged
 

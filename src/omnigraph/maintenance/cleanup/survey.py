@@ -141,7 +141,7 @@ def survey_graph(manifest: Manifest, sidecars: Sidecars, *, since: datetime) -> 
     named = frozenset(commits)
     left: dict[CommitId, datetime] = {}
     for ended, opened in _open_retired(manifest, recent):
-        for commit in manifest.every_commit(opened, ended.name, pages):
+        for commit in manifest.every_commit(opened, pages):
             commits.setdefault(commit.commit_id, commit)
         if opened.contents.head is not None:
             at = ended.retired_at or _UNKNOWN
@@ -174,8 +174,8 @@ def _read_commits(
     pages: set[str],
 ) -> Iterator[Commit]:
     # Branches share most pages of their lineage.
-    for name, opened in tips.items():
-        yield from manifest.every_commit(opened, name, pages)
+    for opened in tips.values():
+        yield from manifest.every_commit(opened, pages)
     refs = {opened.table.address.ref for opened in tips.values()}
     for tag in tags:
         if tag.ref in refs:
@@ -183,7 +183,7 @@ def _read_commits(
         # Its branch was deleted. Where its commit was let go, nothing of it is needed.
         with suppress(NotFoundError):
             opened = manifest.open_version(tag.ref, tag.manifest_version)
-            yield from manifest.every_commit(opened, tag.branch, pages)
+            yield from manifest.every_commit(opened, pages)
 
 
 def _open_retired(

@@ -122,12 +122,12 @@ class EmbeddingRun:
         Raises:
             TypeNotFoundError: the schema has no type of a name.
             EmbeddingError: a provider failed. What was committed before stays.
-            ConflictError: others kept changing a table. What was committed before stays.
+            ConflictError: other processes kept changing a table. What was committed before stays.
         """
         view = self.view()
         before = find_status(view, self.types)
         total = self._count(before)
-        measure = Measure(total, EMBED_LOCAL_ROWS_MAX, "the number of rows to embed is {:,}")
+        measure = Measure.of_count(total, EMBED_LOCAL_ROWS_MAX, "row to embed")
         choice = by_size(self.engine, [measure])
         names = dict.fromkeys(status.type_name for status in before)
         keys = [view.catalog.type_named(name).table_key for name in names]

@@ -22,6 +22,7 @@ from omnigraph.model.commits import Commit
 from omnigraph.model.durations import format_duration
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import TagName
+from omnigraph.wording import format_instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ def require_unneeded(what: str, needs: Collection[Need]) -> None:
             hint="nothing was changed; what is needed stays readable at those commits",
             code=ErrorCode.PURGE_REFUSED,
             needs=[
-                {**asdict(need), "until": need.until and need.until.isoformat()} for need in lasting
+                {**asdict(need), "until": need.until and format_instant(need.until)}
+                for need in lasting
             ],
         )

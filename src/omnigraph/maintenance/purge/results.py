@@ -8,6 +8,7 @@ from typing import Final
 
 from omnigraph.maintenance.cleanup.results import CleanupResult, LetGoCommit
 from omnigraph.maintenance.retention import Reason
+from omnigraph.model.brief import brief
 
 _PASSING: Final = (Reason.GRACE, Reason.WRITE)
 """The reasons that end by themselves."""
@@ -84,6 +85,7 @@ class StagedFiles:
     until: datetime
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class PurgeResult:
     """What a purge did, or would do.
@@ -96,6 +98,7 @@ class PurgeResult:
         waits: What has to end before anything can be removed, by itself.
         cleanup: What was removed, or would be; None while an earlier step is due.
         staged: Files of unfinished writes in these tables; None if there are none.
+        hidden: The types that the actor may not read, which are left out.
     """
 
     dropped: tuple[str, ...] = ()
@@ -105,6 +108,7 @@ class PurgeResult:
     waits: tuple[Need, ...] = ()
     cleanup: CleanupResult | None = None
     staged: StagedFiles | None = None
+    hidden: tuple[str, ...] = ()
 
     @property
     def is_done(self) -> bool:

@@ -99,7 +99,7 @@ class Purges:
 
         Raises:
             NotAllowedError: the data is still needed. Nothing changed.
-            ConflictError: others kept changing a table, or the record of let-go commits.
+            ConflictError: other processes kept changing a table, or the record of let-go commits.
             StorageError: what may hold it cannot be read, or a file not be written.
         """
         look = self._look(order)

@@ -41,13 +41,15 @@ commits that a virtual base is folded from, the one against the other."""
 
 
 class Part(IntEnum):
-    """What a decision leaves: new rows, rows with `PLACES`, deletions, conflicts and a report."""
+    """The output of a decision: new rows, rows with `PLACES`, deletions, conflicts, and so on."""
 
     ADDED = 0
     REPLACED = 1
     DELETED = 2
     CONFLICTS = 3
     REPORT = 4
+    RESTORED = 5
+    RETAINED = 6
 
 
 CONFLICTS: Final = pa.schema(
@@ -72,6 +74,7 @@ class DecisionReport:
 
     counts: Counts
     conflict_count: int
+    survivor_count: int
     used: frozenset[tuple[str, str | None, str | None]]
 
     @classmethod
@@ -146,7 +149,9 @@ def decide_bucket(task: DecideTask, batches: Iterator[pa.RecordBatch]) -> Iterat
             resolutions = replace(task.resolutions, used=set())
             merged = _merge_parts(task, parts, resolutions)
             used = frozenset(resolutions.used)
-            report = DecisionReport(merged.counts, len(merged.conflicts), used)
+            survivors = merged.survivors
+            survivor_count = len(survivors.restored) + len(survivors.retained)
+            report = DecisionReport(merged.counts, len(merged.conflicts), survivor_count, used)
             yield from by_one(report.rows(), Part.REPORT)
             yield from by_one(_conflict_rows(merged.conflicts), Part.CONFLICTS)
             yield from by_one(merged.added, Part.ADDED)
@@ -154,6 +159,8 @@ def decide_bucket(task: DecideTask, batches: Iterator[pa.RecordBatch]) -> Iterat
             replaced, deleted = merged.replaced, pa.table({"id": merged.deleted})
             yield from by_one(_with_places(replaced, places), Part.REPLACED)
             yield from by_one(_with_places(deleted, places), Part.DELETED)
+            yield from by_one(pa.table({"id": survivors.restored}), Part.RESTORED)
+            yield from by_one(pa.table({"id": survivors.retained}), Part.RETAINED)
 
 
 def _merge_parts(

@@ -39,10 +39,11 @@ from omnigraph.engine.spark.writing import (
     fragment_groups,
     numbers_of,
 )
+from omnigraph.errors import LimitExceededError
 from omnigraph.integrity.deltas import POSITION, delta_schema
-from omnigraph.limits import ROWS_PER_FILE_MAX, SPARK_BATCH_BYTES_MAX
+from omnigraph.limits import MERGE_DECISIONS_MAX, ROWS_PER_FILE_MAX, SPARK_BATCH_BYTES_MAX
 from omnigraph.merge.conflicts import Conflict
-from omnigraph.merge.decisions import Merged
+from omnigraph.merge.decisions import Merged, Survivors
 from omnigraph.merge.spark.decisions import DecisionReport, Part
 from omnigraph.model.counts import Counts
 from omnigraph.schema.arrow import table_schema
@@ -81,6 +82,19 @@ class RowSource(Protocol):
     @property
     def counts(self) -> Counts:
         """How many rows are inserted, updated and deleted."""
+        ...
+
+    @property
+    def survivor_count(self) -> int:
+        """How many rows are kept although one side deleted them."""
+        ...
+
+    def survivors(self) -> Survivors:
+        """The rows that are kept although one side deleted them; the driver collects their ids.
+
+        Raises:
+            LimitExceededError: they are more than the driver may hold.
+        """
         ...
 
     def upserts(self, columns: Sequence[str], without: pa.Array) -> DataFrame:
@@ -132,6 +146,28 @@ class DecidedRows:
         )
         first = shown.orderBy("id", "property", "kind").limit(limit)
         return [pickle.loads(row.conflict) for row in first.select("conflict").collect()]
+
+    @property
+    def survivor_count(self) -> int:
+        """How many rows are kept although one side deleted them."""
+        return sum(report.survivor_count for report in self.reports)
+
+    def survivors(self) -> Survivors:
+        """The rows that are kept although one side deleted them."""
+        if not self.survivor_count:
+            return Survivors()
+        if self.survivor_count > MERGE_DECISIONS_MAX:
+            message = (
+                f"{self.survivor_count:,} rows of {self.type.name} that one branch deleted are "
+                f"kept; the limit is {MERGE_DECISIONS_MAX:,}"
+            )
+            raise LimitExceededError(message, hint="change a branch so that fewer rows conflict")
+        return Survivors(self._ids(Part.RESTORED), self._ids(Part.RETAINED))
+
+    def _ids(self, part: Part) -> pa.Array:
+        unpack = partial(unpack_ids, pa.array([], pa.utf8()))
+        ids = self._parts([part]).mapInArrow(unpack, "id string").toArrow()["id"]
+        return ids.combine_chunks().cast(pa.utf8())
 
     def upserts(self, columns: Sequence[str], without: pa.Array) -> DataFrame:
         """Columns of rows that are inserted or updated."""
@@ -210,9 +246,18 @@ class CopiedRows:
         return cls(session, type_, source.address, groups, sum(counts))
 
     @property
+    def survivor_count(self) -> int:
+        """How many rows are kept although one side deleted them: none."""
+        return 0
+
+    @property
     def counts(self) -> Counts:
         """How many rows are inserted."""
         return Counts(inserted=self.row_count)
+
+    def survivors(self) -> Survivors:
+        """The rows that are kept although one side deleted them: new rows are not among them."""
+        return Survivors()
 
     def upserts(self, columns: Sequence[str], without: pa.Array) -> DataFrame:
         """Columns of rows that are inserted."""

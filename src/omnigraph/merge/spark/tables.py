@@ -22,7 +22,7 @@ from omnigraph.errors import InvalidInputError, LimitExceededError
 from omnigraph.integrity.deltas import Delta, TableDelta
 from omnigraph.limits import MERGE_CONFLICTS_MAX, MERGE_DECISIONS_MAX
 from omnigraph.merge.conflicts import Conflict
-from omnigraph.merge.decisions import Merged
+from omnigraph.merge.decisions import Merged, Survivors
 from omnigraph.merge.lost_values import partial_conversions
 from omnigraph.merge.resolutions import Resolutions
 from omnigraph.merge.rows import Sides, TouchedRows, delta_of
@@ -114,7 +114,7 @@ class SparkRows:
             source: RowSource = self._copied(sides, versions[0])
         else:
             source = self._decided(sides, pairs, versions)
-        if not source.counts:
+        if not source.counts and not source.survivor_count:
             return None
         self.sources[sides.type.table_key] = source
         return Merged.nothing(sides.type)
@@ -130,6 +130,15 @@ class SparkRows:
         if source is None:
             return here.counts
         return source.counts - self._brought(here.type.table_key)[1] + here.counts
+
+    def survivors(self, merged: Merged) -> Survivors:
+        """The rows of a table that the merge keeps although one side deleted them.
+
+        Raises:
+            LimitExceededError: they are more than this process may hold.
+        """
+        source = self.sources.get(merged.type.table_key)
+        return merged.survivors if source is None else self._run(source.survivors)
 
     def delta(self, tables: Mapping[TableKey, Merged]) -> Delta:
         """All that the merge changes, in this process and on Spark."""

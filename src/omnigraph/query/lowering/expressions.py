@@ -312,10 +312,14 @@ class _CallTree:
             exp.GTE(this=exp.Paren(this=number.copy()), expression=exp.Literal.number(low))
             for number, low in zip(numbers, least, strict=False)
         ]
-        # No text has as many characters as the greatest number has.
+        # No text has as many characters as the greatest number has. The least ones are replaced as
+        # well, because an engine may cast a number that the condition excludes.
         places = [
             exp.Cast(
-                this=exp.Least(this=number, expressions=[exp.Literal.number(_PLACE_MAX)]),
+                this=exp.Greatest(
+                    this=exp.Least(this=number, expressions=[exp.Literal.number(_PLACE_MAX)]),
+                    expressions=[exp.Literal.number(0)],
+                ),
                 to=exp.DataType.build("INT"),
             )
             for number in numbers

@@ -93,7 +93,7 @@ def _checked(search: Search, given: Given) -> Search:
         case TextSearch() | Relevance():
             _require_words(search)
         case Nearness(metric=Metric.COSINE, query=query) if not any(query):
-            message = "the vector that is looked for is zero, and has no direction"
+            message = "the search vector has only zeros, so it has no direction"
             hint = 'give another, or declare @index(metric="l2")'
             raise _error(search, message, hint)
         case Nearness():
@@ -106,7 +106,7 @@ def _checked(search: Search, given: Given) -> Search:
 def _require_words(search: TextSearch | Relevance) -> None:
     size = len(search.query.encode())
     if size > SEARCH_TEXT_BYTES_MAX:
-        message = f"the text that is looked for has {size:,} bytes"
+        message = f"the search text has {size:,} bytes"
         raise _error(search, message, f"it may have {SEARCH_TEXT_BYTES_MAX:,}")
     if not any(token.text for token in analyse(search.analyzer, search.query)):
         shown = search.query[:_SHOWN_MAX]

@@ -138,15 +138,23 @@ def _with_outer_nodes(
 
 
 def _outer_node(name: str, block: ir.Block, catalog: Catalog) -> ir.NodeBinding | None:
-    """A variable from outside as one of the block; None if it may have several types."""
+    """A variable from outside as one of the block; None if it may have several types.
+
+    An edge of the block may fit only one of them, so that the variable seems to have that type.
+    """
     types: set[str] = set()
     for traversal in block.traversals:
+        ends = traversal.source, traversal.destination
         for step in traversal.steps:
             edge = catalog.edge_type(step.edge_type)
-            ends = edge.source, edge.target
-            ends = ends[::-1] if step.direction is ir.Direction.IN else ends
-            pairs = zip((traversal.source, traversal.destination), ends, strict=True)
-            types.update(type_ for end, type_ in pairs if end == name)
+            edge_ends = edge.source, edge.target
+            edge_ends = edge_ends[::-1] if step.direction is ir.Direction.IN else edge_ends
+            labels = step.source, step.destination
+            for end, type_, label in zip(ends, edge_ends, labels, strict=True):
+                if end == name and label is not None:
+                    return None
+                if end == name:
+                    types.add(type_)
     return ir.NodeBinding(name, TypeName(types.pop())) if len(types) == 1 else None
 
 

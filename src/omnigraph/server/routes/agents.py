@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from hashlib import sha256
@@ -13,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from omnigraph.agents.requirements import require_mcp
-from omnigraph.server.context import Call, GraphCall, Name, budget_of
+from omnigraph.server.context import Call, GraphCall, Name, budget_of, receive_json
 
 if TYPE_CHECKING:
     from omnigraph.agents.workspace import Workspace
@@ -52,7 +51,8 @@ async def agent(
 
     # Not `call.read`: to watch whether the client leaves would take the body from the protocol.
     workspace = await call.service.read(None, call.actor, lambda _: open_workspace())
-    return _Answer(call, workspace)
+    body = await receive_json(request)
+    return _Answer(call, workspace, body)
 
 
 def branch_of(actor: str | None) -> str:
@@ -84,34 +84,26 @@ _RESERVED: Final = re.compile(rf"^{_ANONYMOUS}$|[/-][0-9a-f]{{{_DIGEST_LENGTH}}}
 class _Answer(Response):
     """The answer to one message, written by the protocol's own server."""
 
-    def __init__(self, call: GraphCall, workspace: Workspace) -> None:
+    def __init__(self, call: GraphCall, workspace: Workspace, body: bytes) -> None:
         super().__init__()
         self._call = call
         self._workspace = workspace
+        self._message: Message | None = {"type": "http.request", "body": body}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         from omnigraph.agents.protocol import serve_request
 
-        limits = self._call.service.settings.limits
-        ends_at = asyncio.get_running_loop().time() + limits.body_seconds
-        is_whole = False
-
-        async def receive_soon() -> Message:
-            nonlocal is_whole
-            if is_whole:
-                return await receive()
-            async with asyncio.timeout_at(ends_at):
-                message = await receive()
-            is_whole = not message.get("more_body", False)
-            return message
+        async def receive_again() -> Message:
+            message, self._message = self._message, None
+            return await receive() if message is None else message
 
         await serve_request(
             self._workspace,
             self._run,
             scope=scope,
-            receive=receive_soon,
+            receive=receive_again,
             send=send,
-            bytes_max=limits.body_bytes,
+            bytes_max=self._call.service.settings.limits.body_bytes,
         )
 
     async def _run(self, call: Callable[[], T], *, writes: bool) -> T:

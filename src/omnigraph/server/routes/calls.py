@@ -21,7 +21,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from omnigraph.documents.archives import MEDIA_TYPE as ARCHIVE
-from omnigraph.documents.archives import folder_pieces, unpack_request
+from omnigraph.documents.archives import RequestArchive, folder_pieces
 from omnigraph.documents.changes import RowsRequest, chunk_pieces, find_changes
 from omnigraph.documents.loads import receive_inputs
 from omnigraph.documents.operations import OPERATIONS, CallKind, Operation, own_arguments
@@ -36,7 +36,7 @@ from omnigraph.load.quarantine import RejectsFile
 from omnigraph.load.results import LoadResult, Progress
 from omnigraph.load.sources import Inputs
 from omnigraph.server.answers import stream_arrow
-from omnigraph.server.bodies import save_body
+from omnigraph.server.bodies import receive_body
 from omnigraph.server.context import Call, GraphCall, budget_of, read_json, refuse_key
 from omnigraph.server.models import require_own_models
 from omnigraph.server.routes.documents import gives, gives_bytes, takes, takes_bytes
@@ -67,9 +67,17 @@ _SPENDS: Final = {
 """By operation, the limits that the server's own bound."""
 
 _OF_PLACES: Final = frozenset(
-    {"check", "cleanup", "recoveries.list", "recoveries.pending", "repair", "schema.purge"}
+    {
+        "check",
+        "cleanup",
+        "proposals.show",
+        "recoveries.list",
+        "recoveries.pending",
+        "repair",
+        "schema.purge",
+    }
 )
-"""Operations whose results say where tables are stored."""
+"""Operations whose results say where the graph or its tables are stored."""
 
 _OF_SCHEMAS: Final = frozenset({"schema.apply", "schema.plan"})
 """Operations that take a new schema for a branch."""
@@ -92,26 +100,39 @@ async def load(request: Request, call: Call) -> Response:
     refuse_early(call, wants_job=waits)
     folder = service.scratch / f"load-{service.clock.ulid()}"
     folder.mkdir(parents=True)
+    archive = RequestArchive(folder, request_bytes_max=limits.body_bytes)
+
+    async def take(piece: bytes) -> None:
+        was_known = archive.request is not None
+        await asyncio.to_thread(archive.feed, piece)
+        if archive.request is not None and not was_known:
+            # Whoever may not load there sends no file to this machine.
+            admit = partial(_admit, call, archive.request)
+            await service.read(None, call.actor, lambda _: admit())
+            await asyncio.to_thread(archive.feed, b"")
+
     try:
-        archive = folder / "archive"
-        size, digest = await save_body(
-            request,
-            archive,
-            bytes_max=limits.load_bytes,
-            seconds_max=limits.body_seconds,
-            expansion=limits.expansion,
-        )
-        envelope, files = await call.write(partial(unpack_request, archive, folder))
-        archive.unlink()
+        try:
+            size, digest = await receive_body(
+                request,
+                take,
+                bytes_max=limits.load_bytes,
+                seconds_max=limits.body_seconds,
+                expansion=limits.expansion,
+            )
+            archive.finish()
+        finally:
+            archive.close()
+        envelope = archive.request
+        assert envelope is not None, "an archive that is whole has one"
         header = request.headers.get("idempotency-key")
         allowed = UploadLimits(limits.load_bytes, limits.expansion)
         handle = _handle(call, envelope)
-        work = partial(_load, handle, envelope, files, call.actor, folder, allowed)
+        work = partial(_load, handle, envelope, archive.files, call.actor, folder, allowed)
         if size <= limits.direct_load_bytes and not waits:
             key = None if header is None else RequestKey.parse(header, call.name, _LOAD, digest)
             body = await call.write(lambda: ResultBody(work(key, None, None)))
             return Response(b"".join(body.pieces()), media_type=MEDIA_TYPE)
-        await call.read(lambda _: _require_loadable(call, envelope))
         job, is_new = await open_job(call, header, _LOAD, digest)
         if not is_new:
             shutil.rmtree(folder, ignore_errors=True)
@@ -128,9 +149,15 @@ async def load(request: Request, call: Call) -> Response:
     return job_answer(call, job)
 
 
-def _require_loadable(call: GraphCall, envelope: Mapping[str, Any]) -> None:
-    """Refuse a load that the policy allows in no case: it does not become a job."""
+def _admit(call: GraphCall, envelope: Mapping[str, Any]) -> None:
+    """Refuse a load that is not allowed in any case, before its files arrive.
+
+    Raises:
+        NotAllowedError: the actor may not load there.
+        InvalidInputError: the request is not that of a load.
+    """
     given = _arguments(envelope)
+    _require_fitting(Graph.load, {"source": None, **given})
     require_loadable(_handle(call, envelope), given.get("branch"), given.get("start"))
 
 
@@ -166,7 +193,7 @@ def _load(
     try:
         with ExitStack() as stack:
             inputs: Inputs = receive_inputs(envelope.get("inputs"), files, stack)
-            limits.check(inputs)
+            limits.check(inputs, files)
             arguments = {
                 **_arguments(envelope),
                 "source": inputs,
@@ -192,7 +219,7 @@ async def export(request: Request, call: Call) -> Response:
     if "progress" in arguments:
         raise _unfitting_error(why="progress is the caller's own")
     if not _is_file_name(name):
-        message = f"{str(name)[:100]!r} is no name of a file"
+        message = f"{str(name)[:100]!r} is not a file name"
         raise InvalidInputError(message, hint="send the last part of the target's name")
     _require_fitting(Graph.export, {**arguments, "target": name})
     handle = _handle(call, envelope)
@@ -247,7 +274,7 @@ async def call_method(request: Request, call: Call, operation: str) -> Response:
     """Call a method of the graph, such as `branches.create`, for a client in Python."""
     found = OPERATIONS.get(operation)
     if found is None:
-        message = f"there is no operation {operation[:100]!r}"
+        message = f"{operation[:100]!r} is not an operation"
         raise NotFoundError(message, hint="use the same release of Omnigraph on both sides")
     envelope = (await read_json(request, CallBody)).model_dump()
 

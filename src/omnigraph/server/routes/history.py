@@ -17,7 +17,13 @@ from omnigraph.errors import NotFoundError, OmnigraphError
 from omnigraph.formats.cells import plain_value, to_json
 from omnigraph.graph import Graph
 from omnigraph.server import wire
-from omnigraph.server.answers import MediaType, answer_head, answer_json, choose_media_type
+from omnigraph.server.answers import (
+    MediaType,
+    answer_head,
+    answer_json,
+    choose_media_type,
+    hidden_header,
+)
 from omnigraph.server.context import (
     AtPoint,
     Call,
@@ -33,6 +39,7 @@ from omnigraph.server.context import (
 )
 from omnigraph.server.problems import request_id_of, to_problem
 from omnigraph.server.routes.documents import gives
+from omnigraph.wording import format_instant
 
 router = APIRouter(prefix="/graphs/{graph}")
 
@@ -79,7 +86,7 @@ async def commits(
 
 def _commit_facts(commit: Any, gone: dict[str, Any]) -> dict[str, Any]:
     found = gone.get(commit.commit_id)
-    let_go = None if found is None else {"at": found.at.isoformat(), "rule": found.rule}
+    let_go = None if found is None else {"at": format_instant(found.at), "rule": found.rule}
     return {**commit.to_json(), "let_go": let_go}
 
 
@@ -202,6 +209,7 @@ async def diff_rows(
             "total": sum(sum(count.values()) for count in counts.values()),
             "changes": counts,
             "rows": list(facts.row_objects(page)),
+            **facts.hidden_facts(found.hidden),
         }
         return Response(to_json(answer), media_type=MediaType.JSON)
 
@@ -216,12 +224,14 @@ def _answer_diff(diff: Any, wanted: MediaType, *, rows: bool) -> Response:
         "why": diff.why,
         "schema": [step.to_json() for step in diff.schema],
         "changes": facts.counts(diff),
+        **facts.hidden_facts(diff.hidden),
     }
     if not rows:
         return answer_json(head)
     if wanted is MediaType.NDJSON:
         lines = (f"{to_json(row)}\n".encode() for row in facts.row_objects(diff))
-        return StreamingResponse(lines, media_type=MediaType.NDJSON)
+        headers = hidden_header(diff.hidden)
+        return StreamingResponse(lines, media_type=MediaType.NDJSON, headers=headers)
     return StreamingResponse(_diff_pieces(head, diff), media_type=MediaType.JSON)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,12 +14,13 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import FileResponse, Response
 
-from omnigraph.choices import EngineRequest, Mode, OnError
+from omnigraph.choices import EngineRequest, Mode, OnDuplicate, OnError
 from omnigraph.engine.budget import Cancellation
 from omnigraph.errors import ErrorCode, InvalidInputError, NotFoundError, OmnigraphError
 from omnigraph.graph import Graph
+from omnigraph.load.readers.arrow_files import read_arrow
 from omnigraph.load.results import Progress
-from omnigraph.load.sources import Form
+from omnigraph.load.sources import FileInput, Form, Inputs, MemoryInput
 from omnigraph.model.names import BranchName
 from omnigraph.policy.actions import Action
 from omnigraph.server import wire
@@ -44,15 +46,20 @@ _log: Final = logging.getLogger("omnigraph.server")
 
 router = APIRouter(prefix="/graphs/{graph}")
 
-_PARQUET: Final = "application/vnd.apache.parquet"
+_LINES: Final = ".jsonl"
+_PARQUET: Final = ".parquet"
+_ARROW: Final = ".arrow"
+_BODY: Final = "body"
+_FORMS: Final = {_LINES: Form.LINES, ".csv": Form.CSV, _PARQUET: Form.PARQUET}
 _SUFFIXES: Final = {
-    "application/x-ndjson": ".jsonl",
-    "application/json": ".jsonl",
+    "application/x-ndjson": _LINES,
+    "application/json": _LINES,
     "text/csv": ".csv",
-    _PARQUET: ".parquet",
-    "application/vnd.apache.arrow.file": ".arrow",
+    "application/vnd.apache.parquet": _PARQUET,
+    "application/vnd.apache.arrow.file": _ARROW,
+    "application/vnd.apache.arrow.stream": _ARROW,
 }
-"""The name of a loaded file by the media type of its body; the load reads it by its name."""
+"""The end of the name of a received file, by the media type of its body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,7 @@ class LoadQuery:
     branch: Name = None
     start: Annotated[str | None, Query(max_length=1_000, alias="from")] = None
     type: Annotated[str | None, Query(max_length=200)] = None
+    on_duplicate: Annotated[OnDuplicate | None, Query()] = None
     ignore_unknown: Annotated[bool, Query()] = False
     on_error: Annotated[OnError, Query()] = OnError.FAIL
     engine: Annotated[EngineRequest, Query()] = EngineRequest.LOCAL
@@ -86,11 +94,15 @@ async def load(request: Request, call: Call, how: Annotated[LoadQuery, Depends()
     limits = service.settings.limits
     header = request.headers.get("idempotency-key")
     suffix = _suffix_of(request)
+    if how.type is None and suffix != _LINES:
+        message = "the rows of the body have one type, and the request does not name it"
+        raise InvalidInputError(message, hint="name it: POST load?type=TYPE")
     # Before the body is read: whoever may not load there sends no rows to this machine.
     may_load = partial(require_loadable, call.graph, how.branch, how.start)
     await service.read(None, call.actor, lambda _: may_load())
     source = service.scratch / f"load-{service.clock.ulid()}{suffix}"
     options = {**asdict(how), "mode": str(how.mode), "on_error": str(how.on_error)}
+    options["on_duplicate"] = None if how.on_duplicate is None else str(how.on_duplicate)
     options |= {"engine": str(how.engine), "expect_head": expected_head(request, None)}
     wants_job = how.on_error is OnError.QUARANTINE or wants_async(request)
     refuse_early(call, wants_job=wants_job)
@@ -155,34 +167,55 @@ def _loader(
     """What loads a file once, and deletes it."""
 
     def run(progress: Progress | None) -> dict[str, Any]:
+        limits = call.service.settings.limits
+        allowed = UploadLimits(limits.load_bytes, limits.expansion)
         try:
-            limits = call.service.settings.limits
-            if source.suffix == _SUFFIXES[_PARQUET]:
-                allowed = UploadLimits(limits.load_bytes, limits.expansion)
-                allowed.check_columns(source, Form.PARQUET)
-            given: Any = source if options["type"] is None else {options["type"]: source}
-            result = call.graph.load(
-                given,
-                mode=options["mode"],
-                branch=options["branch"],
-                start=options["start"],
-                on_error=options["on_error"],
-                rejects=rejects,
-                ignore_unknown=options["ignore_unknown"],
-                engine=options["engine"],
-                index=options["index"],
-                embed=options["embed"],
-                actor=call.actor,
-                message=options["message"],
-                expect_head=options["expect_head"],
-                progress=progress,
-                key=key,
-            )
-            return result.to_json()
+            with ExitStack() as stack:
+                inputs = _inputs_of(source, options["type"], allowed, stack)
+                return load_from(inputs, progress)
         finally:
             source.unlink(missing_ok=True)
 
+    def load_from(inputs: Inputs, progress: Progress | None) -> dict[str, Any]:
+        return call.graph.load(
+            inputs,
+            mode=options["mode"],
+            branch=options["branch"],
+            start=options["start"],
+            on_error=options["on_error"],
+            rejects=rejects,
+            on_duplicate=options["on_duplicate"],
+            ignore_unknown=options["ignore_unknown"],
+            engine=options["engine"],
+            index=options["index"],
+            embed=options["embed"],
+            actor=call.actor,
+            message=options["message"],
+            expect_head=options["expect_head"],
+            progress=progress,
+            key=key,
+        ).to_json()
+
     return run
+
+
+def _inputs_of(file: Path, type_name: str | None, limits: UploadLimits, stack: ExitStack) -> Inputs:
+    """What the load of a body reads. Reports name it as the client knows it.
+
+    Raises:
+        LimitExceededError: the body stands for very much.
+        InvalidInputError: it is damaged.
+    """
+    if file.suffix == _PARQUET:
+        limits.check_columns(file, Form.PARQUET)
+    if file.suffix != _ARROW:
+        form = _FORMS[file.suffix]
+        size = file.stat().st_size
+        return Inputs((FileInput(_BODY, str(file), form, type_name, None, size),))
+    assert type_name is not None, "columns without a type are refused before they arrive"
+    rows = read_arrow(str(file), f"the {_BODY}", stack)
+    limits.check_rows(rows, file)
+    return Inputs((MemoryInput(_BODY, type_name, rows),))
 
 
 def wants_async(request: Request) -> bool:
@@ -247,8 +280,23 @@ def job_answer(call: GraphCall, job: Job) -> Response:
 
 
 def _facts(call: GraphCall, job: Job) -> Any:
-    """A job as its actor sees it: its problem may name files of the server."""
-    return call.service.hide_places_in(job.to_json())
+    """A job as its reader sees it: its problem may name files of the server.
+
+    What it says of rows was decided for its actor: others who may not read all types of the branch
+    see only its state.
+    """
+    facts = job.to_json()
+    if job.actor != call.actor and not _reads_all(call.graph, job.request.get("branch")):
+        facts |= {"result": None, "problem": None, "progress": {}}
+    return call.service.hide_places_in(facts)
+
+
+def _reads_all(graph: Graph, branch: str | None) -> bool:
+    """Whether the actor may read every type of a branch."""
+    try:
+        return not graph.snapshot(branch=branch).hidden
+    except NotFoundError:
+        return False
 
 
 @router.get("/jobs", responses=gives(wire.JobsAnswer))

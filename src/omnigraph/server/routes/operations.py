@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
-from typing import Any
-
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -109,13 +105,9 @@ async def recovery(call: Call, limit: Limit = 100, cursor: Cursor = None) -> Res
                 "live": [str(intent.operation_id) for intent in pending.live],
                 "interrupted": [str(intent.operation_id) for intent in pending.interrupted],
                 "unreadable": [each.path for each in pending.unreadable],
-                "recoveries": [_plain_fields(every[name]) for name in page],
+                "recoveries": [every[name].to_json() for name in page],
                 "cursor": following,
             }
         )
 
     return await call.read(run)
-
-
-def _plain_fields(value: Any) -> Any:
-    return json.loads(json.dumps(asdict(value), default=str))

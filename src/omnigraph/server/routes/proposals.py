@@ -86,7 +86,9 @@ async def proposal(call: Call, number: Number) -> Response:
     """One proposal, and where it stands."""
 
     def run(_: object) -> Response:
-        return answer_json(call.graph.proposals.show(number, actor=call.actor).to_json())
+        shown = call.graph.proposals.show(number, actor=call.actor).to_json()
+        refusals = call.service.hide_places_in(shown["refusals"])
+        return answer_json({**shown, "refusals": refusals})
 
     return await call.read(run)
 

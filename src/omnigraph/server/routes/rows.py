@@ -14,7 +14,7 @@ from omnigraph.engine.budget import Cancellation
 from omnigraph.errors import ErrorCode, InvalidInputError, NotFoundError
 from omnigraph.formats.cells import plain_value
 from omnigraph.server import wire
-from omnigraph.server.answers import MediaType, answer_json
+from omnigraph.server.answers import MediaType, answer_json, hidden_header
 from omnigraph.server.context import (
     AtPoint,
     Call,
@@ -81,7 +81,7 @@ async def entity(call: Call, type_name: str, entity_id: str, at: Name = None) ->
 def _answer_entity(call: GraphCall, type_name: str, entity_id: str, at: str | None) -> Response:
     row = call.graph.entity(type_name, entity_id, at=at)
     if row is None:
-        message = f"there is no {type_name} {entity_id[:200]!r}"
+        message = f"{type_name} {entity_id[:200]!r} does not exist"
         raise NotFoundError(message, hint="ids are texts: that of a key, or one that was made")
     return answer_json(plain_value(row))
 
@@ -165,7 +165,7 @@ async def export(call: Call, at: AtPoint, types: Words = None) -> Response:
         finally:
             # What is open can be read, and nothing is left behind whatever happens to the client.
             target.unlink(missing_ok=True)
-        headers = {"Omnigraph-Commit": done.commit_id}
+        headers = {"Omnigraph-Commit": done.commit_id, **hidden_header(done.hidden)}
         return StreamingResponse(_pieces(file), media_type=MediaType.NDJSON, headers=headers)
 
     return await call.read(run, is_timed=False)

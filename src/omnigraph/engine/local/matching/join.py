@@ -110,10 +110,7 @@ def collect(match: PatternMatch, *, with_weights: bool = True) -> MatchedRows:
         if grouping.count > MATCHED_ROWS_MAX:
             message = f"more than {MATCHED_ROWS_MAX:,} rows are found"
             raise UnmatchableError(message)
-    columns, count, weight, sums = grouping.result()
-    if not count:
-        sums = {each.name: np.empty(0, np.int64) for each in match.sums}
-    return _multiply_all(MatchedRows(columns, count, weight, sums), match.scalars)
+    return _multiply_all(match, MatchedRows(*grouping.result()))
 
 
 def _single(match: PatternMatch) -> MatchedRows:
@@ -124,24 +121,21 @@ def _single(match: PatternMatch) -> MatchedRows:
     if nodes.numbers is None:
         nodes = match.listed(variable)
     assert nodes.numbers is not None, "they are listed"
-    sums = dict(nodes.sums)
-    if not len(nodes.numbers):
-        sums = {each.name: np.empty(0, np.int64) for each in match.sums}
     columns = {variable: nodes.numbers} if variable in match.kept else {}
-    found = MatchedRows(columns, len(nodes.numbers), nodes.weight, sums)
-    return _multiply_all(found, match.scalars)
+    found = MatchedRows(columns, len(nodes.numbers), nodes.weight, dict(nodes.sums))
+    return _multiply_all(match, found)
 
 
-def _multiply_all(found: MatchedRows, scalars: Sequence[NodeWeights]) -> MatchedRows:
+def _multiply_all(match: PatternMatch, found: MatchedRows) -> MatchedRows:
     """The rows, each multiplied by what is not connected with them."""
-    for scalar in scalars:
+    weights = [scalar.weight for scalar in match.scalars]
+    if not found.count or any(weight is not None and not weight[0] for weight in weights):
+        # A match that ends early has not computed every sum.
+        empty = found.pick(np.arange(0))
+        sums = {each.name: np.empty(0, np.int64) for each in match.sums}
+        return MatchedRows(empty.columns, 0, np.zeros(0, np.int64), sums)
+    for scalar in match.scalars:
         assert scalar.weight is not None, "a total has a weight"
-        if not scalar.weight[0]:
-            empty = found.pick(np.arange(0))
-            sums = dict(empty.sums)
-            for other in scalars:
-                sums |= {name: each[:0] for name, each in other.sums.items()}
-            return MatchedRows(empty.columns, 0, np.zeros(0, np.int64), sums)
         many = np.broadcast_to(scalar.weight, found.count)
         sums = {name: multiply(each, many) for name, each in found.sums.items()}
         for name, each in scalar.sums.items():

@@ -36,7 +36,7 @@ class Means:
     is_early: bool = False
 
     def __str__(self) -> str:
-        return f"{'arrays' if self.on_arrays else 'SQL'}, because {self.why}"
+        return f"{'arrays' if self.on_arrays else 'SQL'} ({self.why})"
 
 
 class PatternMatcher:

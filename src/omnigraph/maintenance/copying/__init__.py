@@ -1,0 +1,1 @@
+"""Copies: one state of a graph with its history, in another place."""

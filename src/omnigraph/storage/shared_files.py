@@ -1,0 +1,103 @@
+"""Files that the refs of a table share: found below the folder that the table is opened in.
+
+Lance stores absolute paths of the folders that a branch shares files with. They are those of the
+place where the branch was made, so after the graph was moved or copied they lead nowhere, or into
+the original. A handle whose paths lead elsewhere is therefore replaced by one of the same version
+with paths below this root. Nothing is written: the next version that is committed through it
+stores these paths (docs/decisions/0038).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from lance import LanceDataset
+
+from omnigraph.errors import StorageError
+from omnigraph.storage.protobuf import Part, parse_message, serialize_part
+
+if TYPE_CHECKING:
+    # Lance has no public name for it.
+    from lance import Session  # type: ignore[attr-defined]
+
+_PICKLED_MANIFEST: Final = 3
+"""The position of the serialized manifest among what pickle would store of a handle."""
+
+_BASE_PATHS: Final = 18
+"""The number that Lance's protobuf message of a manifest gives to `base_paths`."""
+
+_PATH: Final = 4
+"""The number that the message of a base path gives to `path`."""
+
+
+def serialized_manifest(handle: LanceDataset) -> bytes:
+    """The protobuf message of the manifest of a handle's version. Reads nothing."""
+    _, arguments = handle.__reduce__()  # type: ignore[no-untyped-call]
+    manifest: bytes = arguments[_PICKLED_MANIFEST]
+    return manifest
+
+
+def with_shared_files_in(
+    handle: LanceDataset,
+    *,
+    uri: str,
+    location: str,
+    folder_uri: str,
+    session: Session,
+    block_size: int | None,
+) -> LanceDataset:
+    """A handle of the same version that looks for shared files below `uri`.
+
+    It is the same handle where it does so already, which asks for nothing.
+
+    Args:
+        uri: The place of the table now.
+        location: The path of the table below the graph's root.
+        folder_uri: The folder of the handle's ref.
+
+    Raises:
+        StorageError: it shares files with a folder that is not of this table.
+    """
+    shared = [base.path for base in handle.base_paths().values()]
+    if all(path == uri or path.startswith(f"{uri}/") for path in shared):
+        return handle
+    parts = (_moved(part, uri, location) for part in parse_message(serialized_manifest(handle)))
+    return LanceDataset(
+        folder_uri,
+        serialized_manifest=b"".join(map(serialize_part, parts)),
+        session=session,
+        block_size=block_size,
+    )
+
+
+def _moved(part: Part, uri: str, location: str) -> Part:
+    number, value = part
+    if number != _BASE_PATHS or isinstance(value, int):
+        return part
+    return number, b"".join(
+        serialize_part(
+            (each, f"{uri}{path_inside(location, text.decode())}".encode())
+            if each == _PATH and isinstance(text, bytes)
+            else (each, text)
+        )
+        for each, text in parse_message(value)
+    )
+
+
+def path_inside(location: str, place: str) -> str:
+    """The part of an absolute place below a table's own folder, with its slash; or nothing.
+
+    The graph may have been in another place when the place was stored. The table's folder has an id
+    that no other table of the graph has.
+
+    >>> path_inside("nodes/01K", "/old/home/nodes/01K/tree/01A/01B")
+    '/tree/01A/01B'
+
+    Raises:
+        StorageError: the place is not of this table.
+    """
+    start = f"{place}/".rfind(f"/{location}/")
+    if start < 0:
+        message = f"a version of {location} names {place}, which is not of this table"
+        raise StorageError(message, hint="see 'omnigraph check'")
+    return place[start + 1 + len(location) :]
