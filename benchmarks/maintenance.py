@@ -27,9 +27,9 @@ from omnigraph.model.followups import FollowUpFailure
 from omnigraph.model.tables import TableKey
 from omnigraph.storage.staging import StagedWrite, stage_change, write_files
 from omnigraph.storage.tables import Table
-from omnigraph.transaction.protocol import AfterCommit, Order
+from omnigraph.transaction.commit import AfterCommit
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Work
+from omnigraph.transaction.writes import WritePlan, WriteRequest
 
 OURS: Final = "ours"
 SPARK: Final = "ours, on Spark"
@@ -96,7 +96,7 @@ class Folds:
     longest: float = 0
 
     def __call__(
-        self, order: Order, tables: Mapping[TableKey, Table]
+        self, order: WriteRequest, tables: Mapping[TableKey, Table]
     ) -> tuple[FollowUpFailure, ...]:
         start = time.perf_counter()
         failures = self.follow(order, tables)
@@ -287,11 +287,11 @@ def _fragmented(place: Path, rows: int, fragments: int) -> Path:
             files += write_files(table, pa.Table.from_arrays(columns, schema=people.COLUMNS))
         return stage_change(table, files=files)
 
-    def plan(view: View) -> Work[None]:
+    def plan(view: View) -> WritePlan[None]:
         [key] = [key for key in view.snapshot.pins if key.type_name == "Person"]
-        return Work(None, {key: stage}, is_bulk=True)
+        return WritePlan(None, {key: stage}, is_bulk=True)
 
-    order = Order(OperationKind.LOAD, made.snapshot().branch)
+    order = WriteRequest(OperationKind.LOAD, made.snapshot().branch)
     made._transactions.run(order, plan)  # noqa: SLF001
     return place
 

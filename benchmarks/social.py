@@ -14,9 +14,10 @@ from lance import LanceDataset
 
 from omnigraph import graph
 from omnigraph.clock import SystemClock
-from omnigraph.manifest.expectations import TableAt
-from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.drafts import CommitDraft, PinTable
+from omnigraph.manifest.publisher import publish
 from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.requirements import TableAt
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN
@@ -141,7 +142,8 @@ def write_graph(
         before.append(TableAt(pin.key, pin.version, pin.ref))
         after.append(replace(pin, version=moved.version, row_count=given.num_rows))
     load = OperationKind.LOAD
-    moves = Publication(MAIN, commit_id, load, pins=tuple(after), expecting=tuple(before))
+    changes = tuple(map(PinTable, after))
+    moves = CommitDraft(MAIN, commit_id, load, changes=changes, requires=tuple(before))
     publish(manifest, clock, moves)
     return graph.open(uri, read_only=True)
 

@@ -29,9 +29,10 @@ from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies
 from omnigraph.engine.local.topology.topology import Topology
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.snapshots import data_at
-from omnigraph.manifest.expectations import TableAt
-from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.drafts import CommitDraft, PinTable
+from omnigraph.manifest.publisher import publish
 from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.requirements import TableAt
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN, TypeName
@@ -124,14 +125,14 @@ def write_graph(path: Path, edge_count: int) -> graph.Graph:
         specs = [indexes.IndexSpec(column) for column in columns]
         if write := indexes.stage_indexes(tables[key], specs):
             tables[key] = heads.apply(write, author)
-    pins = tuple(
-        replace(now.pin(key), version=each.version, row_count=each.count_rows())
+    changes = tuple(
+        PinTable(replace(now.pin(key), version=each.version, row_count=each.count_rows()))
         for key, each in tables.items()
     )
-    expecting = tuple(TableAt(key, now.pin(key).version, None) for key in tables)
+    requires = tuple(TableAt(key, now.pin(key).version, None) for key in tables)
     commit = CommitId(clock.ulid())
     load = OperationKind.LOAD
-    publish(manifest, clock, Publication(MAIN, commit, load, pins=pins, expecting=expecting))
+    publish(manifest, clock, CommitDraft(MAIN, commit, load, changes=changes, requires=requires))
     return made
 
 

@@ -116,9 +116,10 @@ if TYPE_CHECKING:
     from omnigraph.schema.steps import SchemaStep
     from omnigraph.storage.store import Store
     from omnigraph.streams.handles import Ingest
-    from omnigraph.transaction.protocol import Order, Transactions
+    from omnigraph.transaction.commit import Transactions
     from omnigraph.transaction.requests import RequestKey, Requests
     from omnigraph.transaction.view import View
+    from omnigraph.transaction.writes import WriteRequest
 
 
 def init(
@@ -344,12 +345,15 @@ class Graph:
     @cached_property
     def _transactions(self) -> Transactions:
         from omnigraph.maintenance.automatic import Folding
-        from omnigraph.transaction.protocol import Transactions
+        from omnigraph.transaction.commit import Transactions
 
-        transactions = Transactions(self._manifest, self._clock, self._catalogs)
-        transactions.after_commit = Folding(transactions, self._settings).after_commit
-        self.authority.bind(transactions)
-        return transactions
+        return Transactions(
+            self._manifest,
+            self._clock,
+            self._catalogs,
+            self.authority,
+            Folding(self._settings).after_commit,
+        )
 
     @cached_property
     def _mutations(self) -> Mutations:
@@ -539,7 +543,7 @@ class Graph:
             self._store,
             lambda: self._schema_changes,
             lambda: self._purges,
-            self._order,
+            self._request_write,
             self._retention_rules,
         )
 
@@ -571,7 +575,7 @@ class Graph:
             self._settings,
             self._backends,
             lambda: self._transactions,
-            self._order,
+            self._request_write,
             self._clock,
         )
 
@@ -591,7 +595,7 @@ class Graph:
     @property
     def streams(self) -> StreamList:
         """The streams that write to the graph."""
-        return StreamList(self, lambda: self._transactions, self._order)
+        return StreamList(self, lambda: self._transactions, self._request_write)
 
     @property
     def settings(self) -> GraphSettings:
@@ -794,7 +798,7 @@ class Graph:
         from omnigraph.mutation.results import result_of
 
         budget = BudgetRequest.parse(timeout=timeout, cancel=cancel).budget(QueryLimits)
-        order = self._order(OperationKind.MUTATION, branch, actor, message, expect_head)
+        write = self._request_write(OperationKind.MUTATION, branch, actor, message, expect_head)
         embedding = self._begin_embedding(require_choice(embed, EmbedWhen, "embed"))
         mutation = self._mutations.prepare(
             query_text(source),
@@ -802,22 +806,21 @@ class Graph:
             name=name,
             embedding=embedding,
             budget=budget,
-            admit=partial(self._transactions.require_admitted, order),
         )
-        sight = self._sight_of(order)
+        sight = self._sight_of(write)
         if key is None:
-            return sight.mutation(result_of(self._transactions.run(order, mutation.plan)))
+            return sight.mutation(result_of(self._transactions.run(write, mutation.plan)))
         from omnigraph.mutation.results import MutationResult
         from omnigraph.transaction.requests import RequestKey
 
         if not isinstance(key, RequestKey):
             text = query_text(source).text
-            described = (order.kind, order.branch, text, name, params, expect_head, message)
+            described = (write.kind, write.branch, text, name, params, expect_head, message)
             key = RequestKey.parse(key, *described)
         result = self.requests.run(
-            order,
+            write,
             key,
-            lambda order: result_of(self._transactions.run(order, mutation.plan)),
+            lambda write: result_of(self._transactions.run(write, mutation.plan)),
             read=MutationResult.from_json,
             preview=result_of,
         )
@@ -897,7 +900,7 @@ class Graph:
         if start is not None and branch is None:
             fault = "start makes a branch, and branch names it: give both"
             raise InvalidParameterError(fault, name="start")
-        order = self._order(OperationKind.LOAD, branch, actor, message, expect_head)
+        write = self._request_write(OperationKind.LOAD, branch, actor, message, expect_head)
         request = LoadRequest(
             source,
             mode=require_text(mode, "mode"),
@@ -912,22 +915,22 @@ class Graph:
             embed=require_text(embed, "embed"),
         )
         check = partial(self._loads.require_possible, request)
-        with self._branch_for_load(order, start, check):
+        with self._branch_for_load(write, start, check):
             if key is not None and not isinstance(key, RequestKey):
-                described = (order.branch, mode, repr(source), message, expect_head)
+                described = (write.branch, mode, repr(source), message, expect_head)
                 key = RequestKey.parse(key, *described)
-            result = self._sight_of(order).load(self._loads.run(order, request, key))
+            result = self._sight_of(write).load(self._loads.run(write, request, key))
         if not index or result.commit_id is None:
             return result
         wanted = follow_up(engine, result.engine)
         try:
-            self.ensure_indices(branch=order.branch, engine=wanted, actor=actor, progress=progress)
+            self.ensure_indices(branch=write.branch, engine=wanted, actor=actor, progress=progress)
         except OmnigraphError as failure:
-            failures = (*result.warnings, index_failure(order.branch, failure))
+            failures = (*result.warnings, index_failure(write.branch, failure))
             return replace(result, warnings=failures)
         except BaseException as interruption:
             note = f"the load landed as commit {result.commit_id}"
-            interruption.add_note(f"{note}; {index_remedy(order.branch)}")
+            interruption.add_note(f"{note}; {index_remedy(write.branch)}")
             raise
         return result
 
@@ -986,7 +989,7 @@ class Graph:
         from omnigraph.streams.checkpoints import Checkpoint
         from omnigraph.streams.ingest import Trigger, fetch_with, start_ingest
 
-        order = self._order(OperationKind.LOAD, branch, actor, message)
+        write = self._request_write(OperationKind.LOAD, branch, actor, message)
         place = Checkpoint.parse(checkpoint, lambda path: fetch_with(stream.sparkSession, path))
         settings = StreamSettings.parse(
             place.location if name is None else name,
@@ -1004,17 +1007,17 @@ class Graph:
         )
         trigger = Trigger.parse(every, is_available_now=available_now)
         # As for a load: who may write there need not be able to read.
-        self.authority.admit(order, ())
-        with self.authority.conceal(order.branch):
-            now = self._manifest.current(order.branch)
+        self.authority.admit(write)
+        with self.authority.conceal(write.branch):
+            now = self._manifest.current(write.branch)
         if type is not None:
             self._catalogs.of(now.schema_digest).type_named(type)
-        writer = StreamWriter(self._manifest, self._loads, self._clock, order, settings)
+        writer = StreamWriter(self._manifest, self._loads, self._clock, write, settings)
         return start_ingest(stream, writer, place, trigger)
 
     @contextmanager
     def _branch_for_load(
-        self, order: Order, start: str | None, check: Callable[[Catalog], None]
+        self, write: WriteRequest, start: str | None, check: Callable[[Catalog], None]
     ) -> Iterator[None]:
         """Create a branch for the block where there is none; delete it again if the block fails.
 
@@ -1024,8 +1027,8 @@ class Graph:
         Args:
             check: Refuses a load that cannot succeed, before a branch is created for it.
         """
-        name = order.branch
-        branch = None if start is None else self._create_missing(order, start, check)
+        name = write.branch
+        branch = None if start is None else self._create_missing(write, start, check)
         try:
             yield
         except OutcomeUnknownError as failure:
@@ -1042,17 +1045,17 @@ class Graph:
             raise
 
     def _create_missing(
-        self, order: Order, start: str, check: Callable[[Catalog], None]
+        self, write: WriteRequest, start: str, check: Callable[[Catalog], None]
     ) -> Branch | None:
         """A new branch at the tip of another; None if there is one of that name."""
-        name = order.branch
+        name = write.branch
         # Read even where nothing is to be created: a misspelt start is refused in any case.
         source = self.full_snapshot(branch=start)
         # Before it is looked up: the refusal of a load does not tell which branches there are.
-        self.authority.admit(order, ())
+        self.authority.admit(write)
         if name in self._manifest.branches():
             return None
-        self.authority.acting_as(order.actor).require(
+        self.authority.acting_as(write.actor).require(
             Action.BRANCH_CREATE, branch=name, source=source.branch
         )
         check(self._catalogs.of(source.schema_digest))
@@ -1259,7 +1262,7 @@ class Graph:
         """
         from omnigraph.maintenance.indexes import Indexing, result_of
 
-        order = self._order(OperationKind.INDEX, branch, actor, message)
+        write = self._request_write(OperationKind.INDEX, branch, actor, message)
         follow = None if progress is None else partial(progress, "index")
 
         @cache
@@ -1267,9 +1270,9 @@ class Graph:
             return self._backends.of(name).begin_indexing(self._clock, follow)
 
         indexing = Indexing(engine, begin, rebuilds=rebuild)
-        landed = self._transactions.run(order, indexing.plan)
-        self._store_topologies(order.branch, landed.report.choice)
-        return self._sight_of(order).index(result_of(landed), _type_names(landed.view.snapshot))
+        landed = self._transactions.run(write, indexing.plan)
+        self._store_topologies(write.branch, landed.report.choice)
+        return self._sight_of(write).index(result_of(landed), _type_names(landed.view.snapshot))
 
     def _store_topologies(self, branch: BranchName, choice: Choice) -> None:
         """Write what makes the first query of a process faster, after the indexes are done.
@@ -1323,7 +1326,7 @@ class Graph:
         from omnigraph.maintenance.optimize import Optimizing, Policy
         from omnigraph.maintenance.results import OptimizeResult
 
-        order = self._order(OperationKind.OPTIMIZE, branch, actor, message)
+        write = self._request_write(OperationKind.OPTIMIZE, branch, actor, message)
         follow = None if progress is None else partial(progress, "optimize")
 
         @cache
@@ -1332,10 +1335,10 @@ class Graph:
 
         policy = Policy(group_needed if if_needed else group_all, indexes_all=not if_needed)
         optimizing = Optimizing(engine, begin, policy, require_texts(types, "types"))
-        landed = self._transactions.run(order, optimizing.plan)
-        self._store_topologies(order.branch, landed.report.choice)
+        landed = self._transactions.run(write, optimizing.plan)
+        self._store_topologies(write.branch, landed.report.choice)
         result = OptimizeResult.of(landed)
-        return self._sight_of(order).optimize(result, _type_names(landed.view.snapshot))
+        return self._sight_of(write).optimize(result, _type_names(landed.view.snapshot))
 
     def merge(
         self,
@@ -1418,7 +1421,7 @@ class Graph:
         names = self._types_of(theirs, ours)
         enough = looking.approvals_needed(ours)
 
-        def admit(*, changes: Collection[str], reads: Collection[str]) -> None:
+        def admit(*, changes: Collection[str] = (), reads: Collection[str] = ()) -> None:
             may_merge = looking.allows(Action.MERGE, ours, source=theirs, approvals=enough)
             for branch in (theirs, ours):
                 types = sorted({*reads} if may_merge else {*changes, *reads})
@@ -1880,22 +1883,23 @@ class Graph:
         self.authority.require(Action.MAINTAIN)
         return self._transactions.recovery.heal()
 
-    def _sight_of(self, order: Order) -> Sight:
+    def _sight_of(self, write: WriteRequest) -> Sight:
         """What the actor of a write may see of its result."""
-        return self.authority.acting_as(order.actor).sight(order.branch)
+        return self.authority.sight_of(write)
 
-    def _order(
+    def _request_write(
         self,
         kind: OperationKind,
         branch: str | None,
         actor: str | None,
         message: str | None,
         expect_head: str | None = None,
-    ) -> Order:
-        from omnigraph.transaction.protocol import Order
+    ) -> WriteRequest:
+
+        from omnigraph.transaction.writes import WriteRequest
 
         self.require_writable()
-        return Order(
+        return WriteRequest(
             kind,
             self._target.branch if branch is None else BranchName.parse(branch),
             actor=self._actor if actor is None else require_actor(actor),

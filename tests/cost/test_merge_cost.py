@@ -10,13 +10,14 @@ from omnigraph.clock import encode_ulid
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.graph import Graph
 from omnigraph.limits import LINEAGE_PAGE_ROWS_MAX, RECENT_COMMITS_MAX
-from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.drafts import AddHistory, AddParent, CommitDraft
+from omnigraph.manifest.publisher import publish
 from omnigraph.merge.outcomes import Outcome
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN
 from omnigraph.storage import lookups, staging
-from omnigraph.transaction.work import Stage
+from omnigraph.transaction.writes import Stage
 from tests.support.counting import Counted
 from tests.support.graphs import add_rows
 from tests.support.publishing import PERSON
@@ -212,12 +213,11 @@ def with_history(graph: Graph, *, commits: int, branches: int) -> Graph:
         )
     for start in range(1, len(chain), LINEAGE_PAGE_ROWS_MAX - RECENT_COMMITS_MAX):
         page = chain[start : start + LINEAGE_PAGE_ROWS_MAX - RECENT_COMMITS_MAX]
-        publication = Publication(
+        publication = CommitDraft(
             MAIN,
             CommitId(graph._clock.ulid()),
             OperationKind.MERGE,
-            merged_parent=page[-1].commit_id,
-            lineage=tuple(page),
+            changes=(AddParent(page[-1].commit_id), AddHistory(tuple(page))),
         )
         publish(graph._manifest, graph._clock, publication)
     for number in range(branches):

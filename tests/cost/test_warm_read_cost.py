@@ -11,7 +11,8 @@ import pytest
 import omnigraph
 from omnigraph.clock import SystemClock
 from omnigraph.graph import Graph
-from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.drafts import CommitDraft, PinTable
+from omnigraph.manifest.publisher import publish
 from omnigraph.manifest.reader import Manifest
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
@@ -74,7 +75,9 @@ def write(uri: str, rows: Mapping[str, Sequence[dict[str, Any]]], branch: str = 
     publish(
         manifest,
         _clock,
-        Publication(BranchName(branch), commit_id, OperationKind.LOAD, tuple(pins)),
+        CommitDraft(
+            BranchName(branch), commit_id, OperationKind.LOAD, changes=tuple(map(PinTable, pins))
+        ),
     )
 
 

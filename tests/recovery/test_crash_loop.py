@@ -14,13 +14,13 @@ import pytest
 import omnigraph
 from omnigraph.errors import StorageError
 from omnigraph.failpoints import Failpoint
-from omnigraph.manifest.publisher import Publication
+from omnigraph.manifest.drafts import CommitDraft
 from omnigraph.model.commits import RECOVERY_ACTOR, OperationKind
 from omnigraph.recovery import sweep
 from omnigraph.recovery.entries import RecoveryKind
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.storage.store import Store
-from omnigraph.transaction import protocol
+from omnigraph.transaction.records import draft_of
 from tests.support import crashes
 from tests.support.crashes import (
     Bases,
@@ -404,13 +404,12 @@ def test_the_loop_notices_a_recovery_that_does_not_publish(local, monkeypatch):
 
 def test_the_loop_notices_a_write_that_publishes_half_of_itself(local, monkeypatch):
     loop = Loop(local, "delete")
-    publication = protocol._publication
 
-    def half(*arguments: Any) -> Publication:
-        whole = publication(*arguments)
-        return replace(whole, pins=whole.pins[:1])
+    def half(*arguments: Any) -> CommitDraft:
+        whole = draft_of(*arguments)
+        return replace(whole, changes=whole.changes[:1])
 
-    monkeypatch.setattr(protocol, "_publication", half)
+    monkeypatch.setattr("omnigraph.transaction.commit.draft_of", half)
 
     with pytest.raises(AssertionError):
         loop.crashed(Cut(Failpoint.WRITE_AFTER_PUBLISH), by=_in_process)

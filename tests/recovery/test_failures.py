@@ -17,9 +17,10 @@ from omnigraph.clock import SystemClock
 from omnigraph.errors import ErrorCode, OmnigraphError, RecoveryNeededError, StorageError
 from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
+from omnigraph.manifest.drafts import CommitDraft
 from omnigraph.manifest.layout import RECOVERY
 from omnigraph.model.commits import OperationKind
-from omnigraph.model.ids import OperationId
+from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN
 from omnigraph.model.tables import TableKey
 from omnigraph.recovery.audit import Audit
@@ -131,7 +132,8 @@ def test_a_sidecar_that_does_not_fit_its_branch_is_named_and_stays(uri, named, s
     pin = graph.snapshot().pin(PERSON)
     table = TableIntent(PERSON, pin.location, pin.ref, pin.version, pin.version + 1)
     tables = (replace(table, **named),)
-    intent = Intent(OperationId(clock.ulid()), OperationKind.LOAD, MAIN, clock.now(), tables)
+    draft = CommitDraft(MAIN, CommitId(clock.ulid()), OperationKind.LOAD)
+    intent = Intent(OperationId(clock.ulid()), draft, clock.now(), tables)
     Sidecars(graph._store.objects).put(intent)
 
     with pytest.raises(RecoveryNeededError, match=said) as refused:
@@ -360,7 +362,7 @@ def test_a_head_that_nobody_answers_for_blocks_writers_of_its_table_alone(uri):
 def test_a_pin_above_its_head_is_refused_and_not_waited_for(uri, monkeypatch):
     graph = omnigraph.open(uri)
     monkeypatch.setattr(
-        "omnigraph.transaction.protocol.Transactions._head", lambda _, pin: pin.version - 1
+        "omnigraph.transaction.commit.Transactions._head", lambda _, pin: pin.version - 1
     )
 
     with pytest.raises(RecoveryNeededError) as refused:

@@ -117,7 +117,7 @@ def as_other_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     Only the protocol itself protects them from each other.
     """
     with monkeypatch.context() as patch:
-        patch.setattr("omnigraph.transaction.protocol.QUEUE_SECONDS_MAX", 0.0)
+        patch.setattr("omnigraph.transaction.commit.QUEUE_SECONDS_MAX", 0.0)
         patch.setattr("omnigraph.manifest.publisher.PUBLISH_TURN_SECONDS_MAX", 0.0)
         patch.setattr("omnigraph.recovery.sweep._locks", _NoLocks())
         yield

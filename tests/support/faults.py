@@ -15,8 +15,9 @@ from omnigraph.clock import SystemClock
 from omnigraph.failpoints import Failpoint
 from omnigraph.graph import Graph
 from omnigraph.maintenance.checking.report import Invariant
+from omnigraph.manifest.drafts import AddHistory, CommitDraft, PinTable
 from omnigraph.manifest.layout import BRANCHES, MANIFEST, RECOVERIES, RECOVERY, SCHEMA_TEXT, SCHEMAS
-from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.publisher import publish
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN
@@ -108,7 +109,11 @@ def _lose_a_table(graph: Graph) -> None:
 
 def _pin(graph: Graph, pin: TablePin) -> None:
     commit_id = CommitId(_clock.ulid())
-    publish(graph._manifest, _clock, Publication(MAIN, commit_id, OperationKind.LOAD, pins=(pin,)))
+    publish(
+        graph._manifest,
+        _clock,
+        CommitDraft(MAIN, commit_id, OperationKind.LOAD, changes=(PinTable(pin),)),
+    )
 
 
 def _pin_a_missing_version(graph: Graph) -> None:
@@ -144,7 +149,11 @@ def _drop_a_pin(graph: Graph) -> None:
 
 def _bring_in_commits(graph: Graph, *commits: Commit) -> None:
     head = CommitId(_clock.ulid())
-    publish(graph._manifest, _clock, Publication(MAIN, head, OperationKind.MERGE, lineage=commits))
+    publish(
+        graph._manifest,
+        _clock,
+        CommitDraft(MAIN, head, OperationKind.MERGE, changes=(AddHistory(commits),)),
+    )
 
 
 def _have_two_first_commits(graph: Graph) -> None:
@@ -203,12 +212,10 @@ def _leave_a_sidecar(graph: Graph) -> None:
     pin = graph.snapshot().pin(PERSON)
     intent = Intent(
         operation_id=OperationId(_clock.ulid()),
-        writer_kind=OperationKind.LOAD,
-        branch=MAIN,
+        draft=CommitDraft(MAIN, _new_id(), OperationKind.LOAD),
         started_at=_clock.now() - timedelta(hours=1),
         lease_until=_clock.now() - timedelta(minutes=50),
         tables=(TableIntent(PERSON, pin.location, pin.ref, pin.version, pin.version + 1),),
-        commit_id=_new_id(),
     )
     Sidecars(graph._store.objects).put(intent)
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 from omnigraph import graph
 from omnigraph.choices import TableKind
 from omnigraph.clock import SystemClock
-from omnigraph.manifest.expectations import TableAt
-from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.drafts import CommitDraft, PinTable
+from omnigraph.manifest.publisher import publish
 from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.requirements import TableAt
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.identity import identity_of
 from omnigraph.model.ids import CommitId, OperationId
@@ -63,12 +64,12 @@ def add_rows(target: graph.Graph, rows: Mapping[str, Rows]) -> str:
         new_pins = heads.apply(staged, author)
         before.append(pin)
         after.append(replace(pin, version=new_pins.version, row_count=staged.row_count))
-    publication = Publication(
+    publication = CommitDraft(
         MAIN,
         commit_id,
         OperationKind.LOAD,
-        pins=tuple(after),
-        expecting=tuple(TableAt(pin.key, pin.version, pin.ref) for pin in before),
+        changes=tuple(map(PinTable, after)),
+        requires=tuple(TableAt(pin.key, pin.version, pin.ref) for pin in before),
     )
     return publish(manifest, _clock, publication).commit_id
 
@@ -86,7 +87,11 @@ def add_indexes(target: graph.Graph) -> None:
         if staged is not None:
             new_pins.append(replace(pin, version=heads.apply(staged, author).version))
     commit_id = CommitId(_clock.ulid())
-    publish(manifest, _clock, Publication(MAIN, commit_id, OperationKind.INDEX, tuple(new_pins)))
+    publish(
+        manifest,
+        _clock,
+        CommitDraft(MAIN, commit_id, OperationKind.INDEX, changes=tuple(map(PinTable, new_pins))),
+    )
 
 
 def _table(type_: SchemaType, given: Rows) -> pa.Table:

@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import Final
 
 from omnigraph.clock import SystemClock
-from omnigraph.manifest.expectations import Expectation, TableAt
-from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.drafts import AddParent, CommitDraft, PinTable
+from omnigraph.manifest.publisher import publish
 from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.requirements import Requirement, TableAt
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
@@ -41,23 +42,23 @@ def publish_pin(
     *,
     branch: BranchName = MAIN,
     commit_id: CommitId | None = None,
-    expecting: tuple[Expectation, ...] | None = None,
+    requires: tuple[Requirement, ...] | None = None,
     actor: str | None = None,
     merged_parent: CommitId | None = None,
 ) -> Commit:
-    """Publish the move of one table, by default expecting it at the version of `pin`."""
-    if expecting is None:
-        expecting = (TableAt(pin.key, pin.version, pin.ref),)
-    publication = Publication(
+    """Publish the move of one table, by default requiring it at the version of `pin`."""
+    if requires is None:
+        requires = (TableAt(pin.key, pin.version, pin.ref),)
+    merges = () if merged_parent is None else (AddParent(merged_parent),)
+    draft = CommitDraft(
         branch,
         commit_id or CommitId(_clock.ulid()),
         OperationKind.LOAD,
-        pins=(move_pin(pin),),
-        expecting=expecting,
-        actor=actor,
-        merged_parent=merged_parent,
+        actor,
+        changes=(PinTable(move_pin(pin)), *merges),
+        requires=requires,
     )
-    return publish(manifest, _clock, publication)
+    return publish(manifest, _clock, draft)
 
 
 def advance(manifest: Manifest, key: TableKey, *, branch: BranchName = MAIN) -> Commit:

@@ -10,7 +10,8 @@ import pyarrow as pa
 from omnigraph.clock import SystemClock
 from omnigraph.graph import Graph
 from omnigraph.manifest import schemas
-from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.drafts import CommitDraft, DropTable, PinTable, SetSchema
+from omnigraph.manifest.publisher import publish
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.identities import TypeIdentity, free_origin
@@ -96,13 +97,15 @@ def change_schema(
         pin = _reshape(graph, now.pin(was), (reshapes or {}).get(type_.name, ()))
         names = (properties or {}).get(type_.name, {})
         pins.append(replace(pin, key=key, identity=_identity(pin, old.type_of(was), type_, names)))
-    publication = Publication(
+    publication = CommitDraft(
         BranchName(branch),
         CommitId(_clock.ulid()),
         OperationKind.SCHEMA_APPLY,
-        pins=tuple(pins),
-        tombstones=_tombstones(now, pins),
-        schema_digest=_keep(graph, new, text),
+        changes=(
+            *map(PinTable, pins),
+            *map(DropTable, _tombstones(now, pins)),
+            SetSchema(_keep(graph, new, text)),
+        ),
     )
     return publish(graph._manifest, _clock, publication).commit_id
 

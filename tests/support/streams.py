@@ -25,9 +25,9 @@ def batch_of(
 
 def writer_of(graph: Graph, branch: str | None = None, **settings: Any) -> StreamWriter:
     """A driver of a stream of Person; its handle is the graph's."""
-    order = graph._order(OperationKind.LOAD, branch, None, None)
+    request = graph._request_write(OperationKind.LOAD, branch, None, None)
     chosen = StreamSettings(**({"name": STREAM, "of": "Person"} | settings))
-    return StreamWriter(graph._manifest, graph._loads, graph._clock, order, chosen)
+    return StreamWriter(graph._manifest, graph._loads, graph._clock, request, chosen)
 
 
 def people(*names: str) -> pa.Table:

@@ -16,9 +16,8 @@ from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import TableKey
 from omnigraph.storage import staging
 from omnigraph.storage.tables import Table
-from omnigraph.transaction.protocol import Order
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Stage, TransactionResult, Work
+from omnigraph.transaction.writes import Stage, WriteOutcome, WritePlan, WriteRequest
 from tests.support.graphs import graph_with
 from tests.support.publishing import CITY, KNOWS, PERSON, SCHEMA
 
@@ -105,37 +104,37 @@ def write(
     branch: str = MAIN,
     kind: OperationKind = OperationKind.MUTATION,
     planned: Callable[[], object] = lambda: None,
-) -> TransactionResult[None]:
+) -> WriteOutcome[None]:
     """Run one write, planned without reading anything. Types are named as they were introduced.
 
     Args:
         planned: Called each time that the write has been planned.
     """
 
-    def plan(view: View) -> Work[None]:
+    def plan(view: View) -> WritePlan[None]:
         def now(key: TableKey) -> TableKey:
             return current_key(view.snapshot, key)
 
         planned()
-        return Work(
+        return WritePlan(
             None,
             {now(key): stage for key, stage in changes.items()},
             reads=frozenset(map(now, reads)),
-            guards=frozenset(map(now, guards)),
-            replans=replans,
+            locks=frozenset(map(now, guards)),
+            can_replan=replans,
         )
 
     head = None if expect_head is None else CommitId(expect_head)
-    order = Order(kind, BranchName(branch), actor=actor, expect_head=head)
+    order = WriteRequest(kind, BranchName(branch), actor=actor, expect_head=head)
     return graph._transactions.run(order, plan)
 
 
-def insert(graph: Graph, *names: str, branch: str = MAIN) -> TransactionResult[None]:
+def insert(graph: Graph, *names: str, branch: str = MAIN) -> WriteOutcome[None]:
     """Add people; planned again as often as necessary."""
     return write(graph, {PERSON: upserts(*map(person, names))}, replans=True, branch=branch)
 
 
-def found_city(graph: Graph, *names: str, branch: str = MAIN) -> TransactionResult[None]:
+def found_city(graph: Graph, *names: str, branch: str = MAIN) -> WriteOutcome[None]:
     """Add cities: a table that none of the writers below touches."""
     rows = [{"id": each, "name": each} for each in names]
     return write(graph, {CITY: upserts(*rows)}, replans=True, branch=branch)

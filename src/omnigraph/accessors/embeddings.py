@@ -23,17 +23,18 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.results import EmbedResult
     from omnigraph.manifest.settings import StoredSettings
     from omnigraph.manifest.snapshot import Snapshot
-    from omnigraph.transaction.protocol import Order, Transactions
+    from omnigraph.transaction.commit import Transactions
     from omnigraph.transaction.view import View
+    from omnigraph.transaction.writes import WriteRequest
 
 
-class MakeOrder(Protocol):
-    """Makes the order of a write by this handle."""
+class MakeRequest(Protocol):
+    """Makes the request of a write by this handle."""
 
     def __call__(
         self, kind: OperationKind, branch: str | None, actor: str | None, message: str | None
-    ) -> Order:
-        """The order; refuses what the handle may not write."""
+    ) -> WriteRequest:
+        """The request; refuses what the handle may not write."""
         ...
 
 
@@ -47,7 +48,7 @@ class Embeddings:
         settings: StoredSettings,
         backends: Backends,
         transactions: Callable[[], Transactions],
-        order: MakeOrder,
+        request: MakeRequest,
         clock: Clock,
     ) -> None:
         self._graph = graph
@@ -55,7 +56,7 @@ class Embeddings:
         self._settings = settings
         self._backends = backends
         self._transactions = transactions
-        self._order = order
+        self._request = request
         self._clock = clock
 
     def status(
@@ -119,7 +120,7 @@ class Embeddings:
         from omnigraph.maintenance.embedding.run import EmbeddingRun
 
         wanted = require_choice(scope, EmbedScope, "scope")
-        order = self._order(OperationKind.EMBED, branch, actor, message)
+        request = self._request(OperationKind.EMBED, branch, actor, message)
 
         @cache
         def begin(name: EngineName) -> BatchEmbedder:
@@ -127,9 +128,11 @@ class Embeddings:
             return self._backends.of(name).begin_embedding(settings, self._clock)
 
         def view() -> View:
-            return self._view_at(self._graph.full_snapshot(branch=str(order.branch)))
+            return self._view_at(self._graph.full_snapshot(branch=str(request.branch)))
 
         follow = None if progress is None else partial(progress, "embed")
         names = require_texts(types, "types")
-        run = EmbeddingRun(self._transactions(), order, wanted, names, engine, begin, view, follow)
-        return self._graph.authority.acting_as(order.actor).sight(order.branch).embedding(run.run())
+        run = EmbeddingRun(
+            self._transactions(), request, wanted, names, engine, begin, view, follow
+        )
+        return self._graph.authority.sight_of(request).embedding(run.run())

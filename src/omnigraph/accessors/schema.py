@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from omnigraph.maintenance.retention import RetentionRules
     from omnigraph.schema.plan import SchemaPlan
     from omnigraph.storage.store import Store
-    from omnigraph.transaction.protocol import Order
+    from omnigraph.transaction.writes import WriteRequest
 
 Fills = str | Collection[str] | Mapping[str, str] | None
 
@@ -44,14 +44,14 @@ class Schema:
         store: Store,
         changes: Callable[[], SchemaChanges],
         purges: Callable[[], Purges],
-        order: Callable[..., Order],
+        request: Callable[..., WriteRequest],
         retention_rules: Callable[..., RetentionRules],
     ) -> None:
         self._graph = graph
         self._store = store
         self._changes = changes
         self._purges = purges
-        self._order = order
+        self._write_request = request
         self._retention_rules = retention_rules
 
     def show(
@@ -137,9 +137,9 @@ class Schema:
             OutcomeUnknownError: whether the commit landed is unknown; look for it before a retry.
         """
         request = _change_request(accept_schema(schema), fill, convert, engine=engine)
-        order = self._order(OperationKind.SCHEMA_APPLY, branch, actor, message, expect_head)
-        sight = self._graph.authority.acting_as(order.actor).sight(order.branch)
-        return sight.schema_result(self._changes().apply(order, request, sight.sees))
+        write = self._write_request(OperationKind.SCHEMA_APPLY, branch, actor, message, expect_head)
+        sight = self._graph.authority.sight_of(write)
+        return sight.schema_result(self._changes().apply(write, request, sight.sees))
 
     def purge(
         self,
@@ -185,9 +185,9 @@ class Schema:
         self._graph.authority.require(Action.MAINTAIN)
         rules = self._retention_rules(keep_commits, older_than, grace)
         if not dry_run:
-            order = self._order(OperationKind.OPTIMIZE, branch, actor, None)
-            sight = self._graph.authority.acting_as(order.actor).sight(order.branch)
-            purge = PurgeOrder(order.branch, rules, engine, order.actor)
+            write = self._write_request(OperationKind.OPTIMIZE, branch, actor, None)
+            sight = self._graph.authority.sight_of(write)
+            purge = PurgeOrder(write.branch, rules, engine, write.actor)
             return sight.purge(self._purges().run(purge))
         snapshot = self._graph.full_snapshot(branch=branch)
         plan = None

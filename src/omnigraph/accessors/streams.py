@@ -13,9 +13,9 @@ from omnigraph.model.streams import StreamRecord, require_stream_name
 # What a signature names need not be imported to read a graph.
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
-    from omnigraph.transaction.protocol import Order, Transactions
+    from omnigraph.transaction.commit import Transactions
     from omnigraph.transaction.view import View
-    from omnigraph.transaction.work import Work
+    from omnigraph.transaction.writes import WritePlan, WriteRequest
 
 
 class StreamList:
@@ -25,11 +25,11 @@ class StreamList:
         self,
         graph: Graph,
         transactions: Callable[[], Transactions],
-        order: Callable[[OperationKind, str | None, str | None, str | None], Order],
+        request: Callable[[OperationKind, str | None, str | None, str | None], WriteRequest],
     ) -> None:
         self._graph = graph
         self._transactions = transactions
-        self._order = order
+        self._request = request
 
     def list(self, *, branch: str | None = None) -> tuple[StreamRecord, ...]:
         """The newest batch of each stream that has written to a branch, by the streams' names.
@@ -55,11 +55,9 @@ class StreamList:
             NotFoundError: no stream of that name has written to the branch.
             NotAllowedError: the handle is on a point of history, or was opened read-only.
         """
-        from dataclasses import replace
-
         name = require_stream_name(name)
-        order = self._order(OperationKind.LOAD, branch, actor, f"forget the stream {name}")
-        landed = self._transactions().run(replace(order, forgets=name), _Forgetting(name).plan)
+        request = self._request(OperationKind.LOAD, branch, actor, f"forget the stream {name}")
+        landed = self._transactions().run(request, _Forgetting(name).plan)
         assert landed.commit is not None, "it makes a commit in any case"
         return landed.commit.commit_id
 
@@ -68,12 +66,13 @@ class _Forgetting:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def plan(self, view: View) -> Work[None]:
-        from omnigraph.transaction.work import Work
+    def plan(self, view: View) -> WritePlan[None]:
+        from omnigraph.manifest.drafts import ForgetStream
+        from omnigraph.transaction.writes import WritePlan
 
         streams = view.snapshot.streams
         if self._name not in streams:
             message = f"branch {view.snapshot.branch} has no stream {self._name}"
             hint = did_you_mean(self._name, streams) or "see graph.streams.list()"
             raise NotFoundError(message, hint=hint, code=ErrorCode.NOT_FOUND)
-        return Work(None, is_history=True)
+        return WritePlan(None, records=(ForgetStream(self._name),))

@@ -28,8 +28,8 @@ from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import TableAddress
-from omnigraph.transaction.protocol import Order
 from omnigraph.transaction.view import view_at
+from omnigraph.transaction.writes import WriteRequest
 
 _OPTIONS: Final = (
     "graph", "path", "branch", "commit", "version", "query", "params", "name", "parallelism",
@@ -171,13 +171,13 @@ def read_access(given: Mapping[str, str]) -> Access:
     return Access.parse(given.get("policy"), require_actor(given.get("actor")))
 
 
-def read_order(given: Mapping[str, str]) -> Order:
+def read_request(given: Mapping[str, str]) -> WriteRequest:
     """The commit that the options of a write ask for.
 
     Raises:
         InvalidParameterError: the branch, the actor or the message is none.
     """
-    return Order(
+    return WriteRequest(
         OperationKind.LOAD,
         BranchName.parse(given.get("branch", MAIN)),
         actor=require_actor(given.get("actor")),

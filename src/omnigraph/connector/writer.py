@@ -22,7 +22,7 @@ from omnigraph.backends.registry import Backends
 from omnigraph.choices import EmbedWhen, EngineName, Mode, OnDuplicate
 from omnigraph.clock import Clock, SystemClock
 from omnigraph.connector.failures import hide_frames
-from omnigraph.connector.options import PinnedType, by_name, pin, read_access, read_order
+from omnigraph.connector.options import PinnedType, by_name, pin, read_access, read_request
 from omnigraph.embedding.writes import WriteEmbedding
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.session import open_session
@@ -37,8 +37,9 @@ from omnigraph.manifest.settings import StoredSettings
 from omnigraph.model.arguments import require_choice
 from omnigraph.policy.authority import Access
 from omnigraph.storage.store import Store
-from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.transaction.commit import Transactions
 from omnigraph.transaction.requests import Requests
+from omnigraph.transaction.writes import WriteRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class SaveTask:
 
     type_name: str
     columns: StructType
-    order: Order
+    write: WriteRequest
     mode: str
     scratch: Scratch
     access: Access
@@ -120,7 +121,7 @@ class LoadWriter(DataSourceArrowWriter):
             order_by=task.order_by,
         )
         manifest = Manifest(Store.open(task.scratch.root.uri))
-        open_loads(manifest, SystemClock(), task.access).run(task.order, request)
+        open_loads(manifest, SystemClock(), task.access).run(task.write, request)
 
 
 def store_partition(scratch: Scratch, iterator: Iterator[pa.RecordBatch]) -> PartitionRows:
@@ -180,8 +181,8 @@ def open_stored(
 def open_loads(manifest: Manifest, clock: Clock, access: Access) -> Loads:
     """The loads of a process that has no graph handle."""
     objects = manifest.store.objects
-    transactions = Transactions(manifest, clock, Catalogs(objects))
-    access.authority(manifest.store.root.uri).bind(transactions)
+    authority = access.authority(manifest.store.root.uri)
+    transactions = Transactions(manifest, clock, Catalogs(objects), authority)
     settings = StoredSettings(objects, clock)
 
     def begin_embedding(when: EmbedWhen) -> WriteEmbedding:
@@ -202,10 +203,10 @@ def open_writer(options: Mapping[str, str], columns: StructType, *, overwrites: 
     if given.keys() & {"commit", "version"}:
         message = "a commit or version cannot be written to"
         raise NotAllowedError(message, hint="name a branch", code=ErrorCode.READ_ONLY)
-    order, access = read_order(given), read_access(given)
+    write, access = read_request(given), read_access(given)
     if "graph" in given:
         # Before anything is looked up: a refusal must not say what is there.
-        access.authority(Store.open(given["graph"]).root.uri).admit(order, ())
+        access.authority(Store.open(given["graph"]).root.uri).admit(write)
     pinned = pin(given)
     if not isinstance(pinned, PinnedType):
         message = "no type was named to write to"
@@ -217,7 +218,7 @@ def open_writer(options: Mapping[str, str], columns: StructType, *, overwrites: 
     task = SaveTask(
         pinned.type.name,
         columns,
-        order,
+        write,
         mode,
         Scratch(pinned.address.root, SystemClock().ulid()),
         access,

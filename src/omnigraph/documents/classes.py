@@ -107,9 +107,7 @@ _BY_MODULE: Final = {
     "mutation.results": ("MutationResult",),
     "query.codes": ("QueryCode",),
     "recovery.entries": ("RecoveryEntry", "RecoveryKind", "TableMove"),
-    "recovery.intents": ("ForkSource", "Intent", "SchemaIntent", "TableIntent"),
-    "recovery.owners": ("Owner",),
-    "recovery.sidecars": ("Pending", "Unreadable"),
+    "recovery.sidecars": ("Pending", "PendingWrite", "Unreadable"),
     "schema.accepted": ("AcceptedSchema",),
     "schema.catalog": (
         "Annotation",

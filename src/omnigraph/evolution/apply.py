@@ -36,12 +36,12 @@ from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import (
+from omnigraph.transaction.writes import (
     CreatedTable,
     PinChange,
     SchemaChange,
     StagedTables,
-    Work,
+    WritePlan,
 )
 
 Fillers = Callable[[EngineName], ColumnFiller]
@@ -134,7 +134,7 @@ class SchemaApplication:
                 old = plan.old.type_of(old_key)
                 compile_fill(old, column.definition, text, new_name=type_.name)
 
-    def plan(self, plan: SchemaPlan, view: View) -> Work[ChangeReport]:
+    def plan(self, plan: SchemaPlan, view: View) -> WritePlan[ChangeReport]:
         """What the steps do to each table.
 
         Raises:
@@ -145,21 +145,21 @@ class SchemaApplication:
         choice = by_size(self.request.engine, _measure(tables))
         report = ChangeReport(plan, choice)
         if self.request.schema.digest == view.snapshot.schema_digest:
-            return Work(report)
+            return WritePlan(report)
         faults = RowFaults()
         nulls = self._find_nulls(plan, view)
         faults.add(nulls, *(breach.type_name for breach in nulls.counts))
         filler = self.fillers(choice.engine)
         checks = self._checks(plan.new, _later_checks(plan))
-        return Work(
+        return WritePlan(
             report,
             changes={
                 table.old.table_key: partial(table.stage, filler, self.clock, faults)
                 for table in tables
             },
-            guards=_guards(plan, checks),
+            locks=_locks(plan, checks),
             note=_describe_fills(self.request.fills),
-            replans=True,
+            can_replan=True,
             schema_change=_schema_change(plan, view.snapshot, self.request.schema),
             verify=partial(self._verify, plan, checks, view, faults),
         )
@@ -345,7 +345,7 @@ def _measure(tables: tuple[_TableChange, ...]) -> Iterator[Measure]:
     yield Measure.of_count(count, BACKFILL_LOCAL_ROWS_MAX, "value to write")
 
 
-def _guards(plan: SchemaPlan, checks: RuleChecks) -> frozenset[TableKey]:
+def _locks(plan: SchemaPlan, checks: RuleChecks) -> frozenset[TableKey]:
     """The tables that no other writer may write to between the first effect and the publish.
 
     Their types change, are dropped, or have rows that new rules depend on. What a step costs

@@ -25,9 +25,9 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.parser import parse_schema
 from omnigraph.schema.plan import SchemaPlan, plan_by_hints
 from omnigraph.schema.stored_queries import keep_declaration
-from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.transaction.commit import Transactions
 from omnigraph.transaction.view import View, view_at
-from omnigraph.transaction.work import TransactionResult, Work
+from omnigraph.transaction.writes import WriteOutcome, WritePlan, WriteRequest
 
 
 class SchemaBackend(Engine, ColumnFiller, Protocol):
@@ -71,7 +71,7 @@ class SchemaChanges:
         return self._application(_keep_queries(request, view.catalog), sees).steps(view)
 
     def apply(
-        self, order: Order, request: ChangeRequest, sees: Callable[[str], bool]
+        self, write: WriteRequest, request: ChangeRequest, sees: Callable[[str], bool]
     ) -> SchemaResult:
         """Carry out a schema change in one commit.
 
@@ -85,21 +85,19 @@ class SchemaChanges:
         """
         first_digest: str | None = None
 
-        def plan(view: View) -> Work[ChangeReport]:
+        def plan(view: View) -> WritePlan[ChangeReport]:
             nonlocal first_digest
             wanted = _keep_queries(request, view.catalog)
             digest = view.snapshot.schema_digest
             first_digest = first_digest or digest
             if digest not in (first_digest, wanted.schema.digest):
-                raise _overtaken_error(order.branch)
+                raise _overtaken_error(write.branch)
             application = self._application(wanted, sees)
             steps = application.steps(view)
-            self._transactions.require_admitted(
-                order, changes=steps.changed_types, reads=application.reads(steps)
-            )
+            view.admit(changes=steps.changed_types, reads=application.reads(steps))
             return application.plan(steps, view)
 
-        return _result(self._transactions.run(order, plan))
+        return _result(self._transactions.run(write, plan))
 
     def _application(
         self, request: ChangeRequest, sees: Callable[[str], bool]
@@ -148,7 +146,7 @@ def _overtaken_error(branch: BranchName) -> ConflictError:
     return ConflictError(message, hint=hint, code=ErrorCode.SCHEMA_CHANGED)
 
 
-def _result(landed: TransactionResult[ChangeReport]) -> SchemaResult:
+def _result(landed: WriteOutcome[ChangeReport]) -> SchemaResult:
     choice = landed.report.choice
     commit_id = None if landed.commit is None else str(landed.commit.commit_id)
     return SchemaResult(commit_id, landed.report.plan, choice.engine, choice.why, landed.warnings)

@@ -45,7 +45,7 @@ def reads(footprints: Iterable[Footprint]) -> frozenset[TableKey]:
 
 
 def guards(footprints: Iterable[Footprint]) -> frozenset[TableKey]:
-    """What `Work.guards` has to be for these rules."""
+    """The tables that a write has to lock for these rules (`WritePlan.locks`)."""
     return frozenset().union(*(footprint.guards for footprint in footprints))
 
 

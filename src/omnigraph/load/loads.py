@@ -28,10 +28,10 @@ from omnigraph.load.shaping.batches import Shaping
 from omnigraph.load.sources import Inputs, Source, SparkFile, resolve
 from omnigraph.model.counts import Counts
 from omnigraph.schema.catalog import Catalog
-from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.transaction.commit import Transactions
 from omnigraph.transaction.requests import RequestKey, Requests
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import TransactionResult, Work
+from omnigraph.transaction.writes import WriteOutcome, WritePlan, WriteRequest
 
 Loaders: TypeAlias = Callable[[EngineName], Loader]
 """Returns the loader of the engine of a name."""
@@ -84,7 +84,9 @@ class Loads:
         self._clock = clock
         self._rule_set = lru_cache(maxsize=8)(RuleSet.compile)
 
-    def run(self, order: Order, request: LoadRequest, key: RequestKey | None = None) -> LoadResult:
+    def run(
+        self, write: WriteRequest, request: LoadRequest, key: RequestKey | None = None
+    ) -> LoadResult:
         """Load everything in one commit, or leave the graph as it is.
 
         Args:
@@ -100,10 +102,10 @@ class Loads:
             OutcomeUnknownError: whether the commit landed could not be found out. The file for
                 rejects stays; any other error deletes it.
         """
-        load = _Load(partial(self._begin, order, require_valid(request)))
+        load = _Load(partial(self._begin, write, require_valid(request)))
         with closing(load):
             try:
-                result = self._run(order, load, key)
+                result = self._run(write, load, key)
             except OutcomeUnknownError:
                 # The commit may be there, and its message names the rejected rows.
                 raise
@@ -114,17 +116,17 @@ class Loads:
                 raise
             return result
 
-    def _run(self, order: Order, load: _Load, key: RequestKey | None) -> LoadResult:
-        def execute(order: Order) -> LoadResult:
-            landed = self._transactions.run(order, load.plan)
+    def _run(self, write: WriteRequest, load: _Load, key: RequestKey | None) -> LoadResult:
+        def execute(write: WriteRequest) -> LoadResult:
+            landed = self._transactions.run(write, load.plan)
             begun = load.require_begun()
             begun.setup.stages.report("commit", 1, 1)
             return _result(begun, landed)
 
         if key is None:
-            return execute(order)
+            return execute(write)
         return self._requests.run(
-            order,
+            write,
             key,
             execute,
             read=LoadResult.from_json,
@@ -153,11 +155,10 @@ class Loads:
         _on_duplicate(request, inputs)
         return inputs, choose_engine(inputs, request.engine)
 
-    def _begin(self, order: Order, request: LoadRequest, view: View) -> EngineLoad:
+    def _begin(self, write: WriteRequest, request: LoadRequest, view: View) -> EngineLoad:
         """The load on the engine that fits its inputs; no row is read yet."""
         inputs, choice = self._resolve(request, view.catalog)
-        if self._transactions.admit is not None:
-            self._transactions.admit(order, inputs.named_types)
+        view.admit(changes=inputs.named_types)
         setup = LoadSetup(
             inputs,
             choice,
@@ -171,20 +172,19 @@ class Loads:
             ),
             self._rule_set(view.catalog),
             view.snapshot.schema_digest,
-            self._rejects_file(order, request),
+            self._rejects_file(write, request),
             Stages(self._clock, request.progress),
             self._begin_embedding(EmbedWhen(request.embed)),
             _on_duplicate(request, inputs),
         )
         return self._loaders(setup.choice.engine).begin_load(setup)
 
-    def _rejects_file(self, order: Order, request: LoadRequest) -> RejectsFile | None:
+    def _rejects_file(self, write: WriteRequest, request: LoadRequest) -> RejectsFile | None:
         """The file for rejected rows, with what the actor may be told of them."""
         if request.rejects is None:
             return None
         file = RejectsFile.of(request.rejects)
-        if self._transactions.sight_of is not None:
-            file.show = self._transactions.sight_of(order).violation
+        file.show = self._transactions.policy.sight_of(write).violation
         return file
 
 
@@ -199,7 +199,7 @@ class _Load:
         assert self.engine_load is not None, "it was planned"
         return self.engine_load
 
-    def plan(self, view: View) -> Work[LoadReport]:
+    def plan(self, view: View) -> WritePlan[LoadReport]:
         if self.engine_load is None:
             self.engine_load = self.begin(view)
         return self.engine_load.plan(view)
@@ -218,7 +218,7 @@ class _Load:
             self.engine_load.close()
 
 
-def _result(load: EngineLoad, landed: TransactionResult[LoadReport]) -> LoadResult:
+def _result(load: EngineLoad, landed: WriteOutcome[LoadReport]) -> LoadResult:
     """What a load did, once its transaction has ended."""
     setup = load.setup
     changes: dict[str, Counts] = {}

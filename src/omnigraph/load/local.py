@@ -33,7 +33,7 @@ from omnigraph.storage import lookups
 from omnigraph.storage.staging import StagedWrite, stage_append, stage_overwrite, stage_upsert
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Stage, Work
+from omnigraph.transaction.writes import Stage, WritePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class LocalLoad:
     embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
     _input: _InputRows | None = None
 
-    def plan(self, view: View) -> Work[LoadReport]:
+    def plan(self, view: View) -> WritePlan[LoadReport]:
         """See `EngineLoad.plan`."""
         setup = self.setup
         setup.require_schema(view)
@@ -148,7 +148,7 @@ class LocalLoad:
             )
         return SiftResult(completed, result.rejects), counts
 
-    def _work(self, types: tuple[SchemaType, ...], result: SiftResult) -> Work[LoadReport]:
+    def _work(self, types: tuple[SchemaType, ...], result: SiftResult) -> WritePlan[LoadReport]:
         mode = self.setup.mode
         changes: dict[TableKey, Stage] = {}
         for type_ in types:

@@ -26,7 +26,7 @@ from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Prepare, Stage, Work
+from omnigraph.transaction.writes import Prepare, Stage, WritePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class EngineLoad(Protocol):
         """What was done about vectors, once the last plan has been staged."""
         ...
 
-    def plan(self, view: View) -> Work[LoadReport]:
+    def plan(self, view: View) -> WritePlan[LoadReport]:
         """What the input changes in this view; writes nothing but the rows that it rejects.
 
         Raises:
@@ -186,16 +186,16 @@ class LoadSetup:
         changes: Mapping[TableKey, Stage],
         report: LoadReport,
         prepare: Prepare | None = None,
-    ) -> Work[LoadReport]:
+    ) -> WritePlan[LoadReport]:
         """The finished plan; the note of its commit has the number of rejected rows."""
         footprints = footprint.footprints(self.rule_set, delta.shape())
-        return Work(
+        return WritePlan(
             report,
             changes=self.stages.follow_staging(changes),
             prepare=None if prepare is None else partial(self._prepare, prepare),
             reads=footprint.reads(footprints),
-            guards=footprint.guards(footprints),
-            replans=self.mode is Mode.APPEND,
+            locks=footprint.guards(footprints),
+            can_replan=self.mode is Mode.APPEND,
             note="" if self.rejects is None else self.rejects.note(report.rejected),
             is_bulk=self.choice.is_bulk,
         )

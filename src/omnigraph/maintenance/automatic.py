@@ -29,11 +29,13 @@ from omnigraph.maintenance.optimize import LocalCompaction, Optimizing, Policy
 from omnigraph.manifest.settings import StoredSettings
 from omnigraph.model.commits import MAINTENANCE_ACTOR, OperationKind
 from omnigraph.model.followups import FollowUpFailure, optimize_failure
+from omnigraph.model.names import BranchName
 from omnigraph.model.settings import OptimizeMode
 from omnigraph.model.tables import TableKey
 from omnigraph.storage.compaction import FragmentSize, measure_fragments
 from omnigraph.storage.tables import Table
-from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.transaction.commit import Transactions
+from omnigraph.transaction.writes import WriteRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,24 +59,26 @@ _FIRST: Final = _Threshold(FOLD_FRAGMENTS_MIN, FOLD_DELETED_ROWS_MIN)
 class Folding:
     """Follows the commits of one graph handle."""
 
-    transactions: Transactions
     settings: StoredSettings
     _thresholds: dict[tuple[str, str | None], _Threshold] = field(default_factory=dict)
 
     def after_commit(
-        self, order: Order, tables: Mapping[TableKey, Table]
+        self,
+        transactions: Transactions,
+        request: WriteRequest,
+        tables: Mapping[TableKey, Table],
     ) -> tuple[FollowUpFailure, ...]:
         """Fold what is due in these tables; a failure is reported, since the commit has landed."""
         try:
             due = [key for key, table in tables.items() if self._is_due(table)]
             if due:
-                self._fold(order, due)
+                self._fold(transactions, request.branch, due)
         except (ConflictError, BranchNotFoundError, TypeNotFoundError):
             # Others are at work on the table; their next write, or ours, folds it, unless they
             # deleted the branch or renamed the type.
             return ()
         except OmnigraphError as failure:
-            return (optimize_failure(order.branch, failure),)
+            return (optimize_failure(request.branch, failure),)
         return ()
 
     def _is_on(self) -> bool:
@@ -97,13 +101,13 @@ class Folding:
         )
         return False
 
-    def _fold(self, order: Order, keys: Sequence[TableKey]) -> None:
-        fold = Order(
-            OperationKind.OPTIMIZE, order.branch, actor=MAINTENANCE_ACTOR, is_patient=False
-        )
+    def _fold(
+        self, transactions: Transactions, branch: BranchName, keys: Sequence[TableKey]
+    ) -> None:
+        fold = WriteRequest(OperationKind.OPTIMIZE, branch, actor=MAINTENANCE_ACTOR, waits=False)
         names = tuple(str(key.type_name) for key in keys)
         optimizing = Optimizing(EngineName.LOCAL, begin_locally, _FOLD, names)
-        self.transactions.run(fold, optimizing.plan)
+        transactions.run(fold, optimizing.plan)
 
 
 def begin_locally(_: EngineName) -> LocalCompaction:

@@ -37,7 +37,7 @@ from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
 from omnigraph.storage.vector_kinds import choose_kind
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Stage, TransactionResult, Work
+from omnigraph.transaction.writes import Stage, WriteOutcome, WritePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Indexing:
     begin: Callable[[EngineName], IndexRun]
     rebuilds: bool = False
 
-    def plan(self, view: View) -> Work[IndexReport]:
+    def plan(self, view: View) -> WritePlan[IndexReport]:
         """Plan what makes the indexes those that the catalog asks for.
 
         Raises:
@@ -124,8 +124,8 @@ class Indexing:
         choice = by_size(self.wanted, measure_gaps(view, upkeep))
         report = IndexReport(upkeep, find_waiting(view), choice)
         if not upkeep:
-            return Work(report)
-        return Work(report, self.begin(choice.engine)(view, upkeep), replans=True)
+            return WritePlan(report)
+        return WritePlan(report, self.begin(choice.engine)(view, upkeep), can_replan=True)
 
 
 def index_specs(type_: SchemaType, table: Table) -> tuple[IndexSpec, ...]:
@@ -222,7 +222,7 @@ class LocalIndexing:
             self.follow(done, total)
 
 
-def result_of(landed: TransactionResult[IndexReport]) -> IndexResult:
+def result_of(landed: WriteOutcome[IndexReport]) -> IndexResult:
     """The result of a plan that was carried out."""
     report = landed.report
     upkeep = report.upkeep if landed.commit is not None else {}

@@ -50,7 +50,7 @@ from omnigraph.storage.segments import SegmentChange, find_dead_segments, plan_s
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Stage, Work
+from omnigraph.transaction.writes import Stage, WritePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Optimizing:
     takes_shared: bool = False
     _rewritten: list[Rewrite] = field(default_factory=list)
 
-    def plan(self, view: View) -> Work[OptimizeReport]:
+    def plan(self, view: View) -> WritePlan[OptimizeReport]:
         """Rewrite what the policy names, and plan to make that the tables' state.
 
         Raises:
@@ -182,13 +182,13 @@ class Optimizing:
         shared = tuple(str(type_.name) for type_ in types if type_ not in own)
         report = OptimizeReport(choice, shared)
         if not needed:
-            return Work(report)
+            return WritePlan(report)
         run = self.begin(choice.engine)
         self._rewrite(run, needed)
         stages: dict[TableKey, Stage] = {
             plan.key: partial(self._stage, plan, run, report) for plan in needed
         }
-        return Work(report, stages, replans=True)
+        return WritePlan(report, stages, can_replan=True)
 
     def _plan_table(self, type_: SchemaType, table: Table) -> _TablePlan:
         done = find_current(table, self._rewritten)

@@ -15,7 +15,7 @@ from omnigraph.schema.catalog import IndexOptions
 
 if TYPE_CHECKING:
     from omnigraph.maintenance.optimize import OptimizeReport
-    from omnigraph.transaction.work import TransactionResult
+    from omnigraph.transaction.writes import WriteOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class OptimizeResult:
     hidden: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, landed: TransactionResult[OptimizeReport]) -> Self:
+    def of(cls, landed: WriteOutcome[OptimizeReport]) -> Self:
         """The result of a plan that was carried out."""
         report, commit = landed.report, landed.commit
         tables = {str(key.type_name): done for key, done in report.tables.items()}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import assert_never
 
 from omnigraph.clock import Clock, back_off
 from omnigraph.errors import (
@@ -27,75 +28,43 @@ from omnigraph.limits import (
 )
 from omnigraph.manifest import rows
 from omnigraph.manifest.branches import Branch
-from omnigraph.manifest.expectations import (
-    BranchIs,
-    Expectation,
-    branch_deleted_error,
-    require,
+from omnigraph.manifest.drafts import (
+    AddHistory,
+    AddParent,
+    Change,
+    CommitDraft,
+    DropTable,
+    ForgetStream,
+    PinTable,
+    RecordBatch,
+    SetSchema,
 )
 from omnigraph.manifest.format import CURRENT
 from omnigraph.manifest.layout import MANIFEST, manifest_schema
 from omnigraph.manifest.lineage import generations
 from omnigraph.manifest.reader import Manifest, OpenManifest
+from omnigraph.manifest.requirements import branch_deleted_error, require
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import SAME_ROWS_KINDS, Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN, BranchName
-from omnigraph.model.streams import StreamBatch, StreamRecord
-from omnigraph.model.tables import TablePin, Tombstone
+from omnigraph.model.streams import StreamRecord
 from omnigraph.storage import heads, staging
 from omnigraph.storage.tables import Fragment, ref_folder
 from omnigraph.storage.turns import turn
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
-    """A commit before it lands: what it changes and what it requires. The rest is unchanged.
-
-    Attributes:
-        commit_id: Minted once, before the first attempt; after a lost response, it identifies the
-            commit.
-        pins: The new pins of the tables it changes or creates.
-        tombstones: The tables it drops.
-        lineage: Commits of the merged branch, which become part of this history.
-        schema_digest: The schema from this commit on; the branch's own when None.
-        expecting: What must still hold of the branch for this to land.
-        stream: The batch of a stream that it makes visible.
-        forgets: The stream whose record it removes.
-    """
-
-    branch: BranchName
-    commit_id: CommitId
-    operation: OperationKind
-    pins: tuple[TablePin, ...] = ()
-    tombstones: tuple[Tombstone, ...] = ()
-    merged_parent: CommitId | None = None
-    lineage: tuple[Commit, ...] = ()
-    actor: str | None = None
-    message: str | None = None
-    schema_digest: str | None = None
-    expecting: tuple[Expectation, ...] = ()
-    stream: StreamBatch | None = None
-    forgets: str | None = None
-
-    @property
-    def turn(self) -> str:
-        """The name of the turn that all publishes on this branch take."""
-        refs = [each.ref for each in self.expecting if isinstance(each, BranchIs)]
-        return ref_folder(MANIFEST, refs[0] if refs else None)
-
-
 def publish(
     manifest: Manifest,
     clock: Clock,
-    publication: Publication,
+    draft: CommitDraft,
     *,
     opened: OpenManifest | None = None,
     read_at: datetime | None = None,
 ) -> Commit:
     """Make the commit visible on its branch, or leave the branch unchanged.
 
-    Concurrent writers on one branch whose expectations still hold retry on fresh state, so writers
+    Concurrent writers on one branch whose requirements still hold retry on fresh state, so writers
     to disjoint tables all land and form one chain.
 
     Args:
@@ -104,29 +73,34 @@ def publish(
         read_at: When the caller began to read it.
 
     Raises:
-        ConflictError: an expectation does not hold, or every attempt lost its race. Nothing of this
+        ConflictError: a requirement does not hold, or every attempt lost its race. Nothing of this
             commit is visible.
         BranchNotFoundError: the branch has ended. Nothing of this commit is visible.
         StorageError: the write failed and did not land.
         OutcomeUnknownError: the write failed, and whether it landed cannot be determined.
     """
     created_at = clock.now()
-    with turn(manifest.store.root, publication.turn, seconds_max=PUBLISH_TURN_SECONDS_MAX):
+    with turn(manifest.store.root, _turn(draft), seconds_max=PUBLISH_TURN_SECONDS_MAX):
         for attempt in range(PUBLISH_ATTEMPTS_MAX):
             first = attempt == 0
             base = opened if first else None
             begun = read_at if base is not None and read_at is not None else clock.now()
-            landed = _attempt(manifest, publication, created_at, base, first=first)
+            landed = _attempt(manifest, draft, created_at, base, first=first)
             if landed and clock.now() - begun > timedelta(seconds=LEASE_SECONDS):
                 # The version that would have refused it may have been let go meanwhile, and then
                 # this commit is below the newest one, where nobody sees it.
-                landed = _look_again(manifest, publication)
+                landed = _look_again(manifest, draft)
             if landed:
                 return landed
             back_off(clock, attempt, seconds_max=PUBLISH_BACKOFF_SECONDS_MAX)
-    if landed := _look_again(manifest, publication):
+    if landed := _look_again(manifest, draft):
         return landed
-    raise _contention_error(publication.branch)
+    raise _contention_error(draft.branch)
+
+
+def _turn(draft: CommitDraft) -> str:
+    """The name of the turn that all publishes on the branch take."""
+    return ref_folder(MANIFEST, draft.ref)
 
 
 def _contention_error(branch: BranchName) -> ConflictError:
@@ -169,24 +143,25 @@ def end(manifest: Manifest, clock: Clock, branch: Branch, *, head: CommitId | No
     raise _contention_error(branch.name)
 
 
-def record_batch(manifest: Manifest, clock: Clock, publication: Publication) -> None:
+def record_batch(manifest: Manifest, clock: Clock, draft: CommitDraft) -> None:
     """Record a batch that changes nothing as the newest one of its stream, without a commit.
 
     The branch stays at its commit: histories, feeds and whoever expects that commit see nothing.
 
     Args:
-        publication: The commit that is not made: its branch, batch and expectations count.
+        draft: The commit that is not made: its branch, batch and requirements count.
 
     Raises:
-        ConflictError: an expectation does not hold, or every attempt lost its race. The record is
+        ConflictError: a requirement does not hold, or every attempt lost its race. The record is
             unchanged.
         BranchNotFoundError: the branch has ended.
         StorageError: the write failed, and whether the batch is recorded is unknown.
     """
-    branch, batch = publication.branch, publication.stream
-    assert batch is not None, "it is a batch of a stream"
+    branch, recorded = draft.branch, draft.the(RecordBatch)
+    assert recorded is not None, "it is a batch of a stream"
+    batch = recorded.batch
     is_applied = False
-    with turn(manifest.store.root, publication.turn, seconds_max=PUBLISH_TURN_SECONDS_MAX):
+    with turn(manifest.store.root, _turn(draft), seconds_max=PUBLISH_TURN_SECONDS_MAX):
         for attempt in range(PUBLISH_ATTEMPTS_MAX):
             begun = clock.now()
             opened = manifest.open(branch)
@@ -196,13 +171,13 @@ def record_batch(manifest: Manifest, clock: Clock, publication: Publication) -> 
                 return
             if opened.is_ended:
                 raise branch_deleted_error(branch)
-            require(publication.expecting, now)
+            require(draft.requires, now)
             assert record is not None, "the first batch of a stream makes a commit"
             others = _other_streams(opened.contents.streams, now.ref, batch.stream)
             streams = (*others, replace(record, batch=batch, is_gapless=True))
             contents = replace(opened.contents, ended_ref=None, streams=streams)
             staged = _stage_contents(opened, contents, branch, opened.table.fragments()[1:])
-            author = heads.Authorship(OperationId(clock.ulid()), publication.operation)
+            author = heads.Authorship(OperationId(clock.ulid()), draft.kind)
             try:
                 published = heads.apply(staged, author)
             except TableConflictError:
@@ -217,7 +192,7 @@ def record_batch(manifest: Manifest, clock: Clock, publication: Publication) -> 
 
 
 def publish_imported(
-    manifest: Manifest, opened: OpenManifest, publication: Publication, commit: Commit
+    manifest: Manifest, opened: OpenManifest, draft: CommitDraft, commit: Commit
 ) -> OpenManifest:
     """Make a commit of another graph the next one of a branch that is being imported.
 
@@ -228,7 +203,7 @@ def publish_imported(
     Raises:
         TableConflictError: the branch moved meanwhile.
     """
-    staged, contents = _stage(manifest, opened, publication, commit, importing=True)
+    staged, contents = _stage(manifest, opened, draft, commit, importing=True)
     author = heads.Authorship(OperationId(commit.commit_id), commit.operation)
     return replace(opened, table=heads.apply(staged, author), contents=contents)
 
@@ -246,7 +221,7 @@ def end_import(opened: OpenManifest, operation: OperationId) -> None:
 
 def _attempt(
     manifest: Manifest,
-    publication: Publication,
+    draft: CommitDraft,
     created_at: datetime,
     opened: OpenManifest | None,
     *,
@@ -255,24 +230,22 @@ def _attempt(
     """One read, check and compare-and-swap; None if the race was lost."""
     try:
         if opened is None:
-            opened = manifest.open(publication.branch)
+            opened = manifest.open(draft.branch)
         # Our own commit may be there: after a lost response, or when a whole publish is retried.
-        landed = (
-            _recent(opened, publication) if first else _find_landed(manifest, opened, publication)
-        )
+        landed = _recent(opened, draft) if first else _find_landed(manifest, opened, draft)
     except OmnigraphError as failure:
         if first:
             raise
-        raise _outcome_unknown_error(publication, failure) from failure
+        raise _outcome_unknown_error(draft, failure) from failure
     hit(Failpoint.PUBLISH_AFTER_READ)
     if landed:
         return landed
     if opened.is_ended:
-        raise branch_deleted_error(publication.branch)
-    now = manifest.snapshot(opened, publication.branch)
-    require(publication.expecting, now)
-    commit = _commit(publication, now, created_at, _generation(manifest, opened, publication, now))
-    staged, contents = _stage(manifest, opened, publication, commit)
+        raise branch_deleted_error(draft.branch)
+    now = manifest.snapshot(opened, draft.branch)
+    require(draft.requires, now)
+    commit = _commit(draft, now, created_at, _generation(manifest, opened, draft, now))
+    staged, contents = _stage(manifest, opened, draft, commit)
     hit(Failpoint.PUBLISH_AFTER_STAGE)
     author = heads.Authorship(OperationId(commit.commit_id), commit.operation)
     try:
@@ -281,103 +254,95 @@ def _attempt(
     except TableConflictError:
         return None
     except StorageError:
-        if landed := _look_again(manifest, publication):
+        if landed := _look_again(manifest, draft):
             return landed
         raise
-    manifest.remember(publication.branch, published, contents)
+    manifest.remember(draft.branch, published, contents)
     return commit
 
 
-def _recent(opened: OpenManifest, publication: Publication) -> Commit | None:
+def _recent(opened: OpenManifest, draft: CommitDraft) -> Commit | None:
     """The commit, if it is among the recent ones, which are already in memory."""
     recent = opened.contents.recent
-    return next((commit for commit in recent if commit.commit_id == publication.commit_id), None)
+    return next((commit for commit in recent if commit.commit_id == draft.commit_id), None)
 
 
-def _find_landed(
-    manifest: Manifest, opened: OpenManifest, publication: Publication
-) -> Commit | None:
-    return manifest.lookup(opened, publication.commit_id)
+def _find_landed(manifest: Manifest, opened: OpenManifest, draft: CommitDraft) -> Commit | None:
+    return manifest.lookup(opened, draft.commit_id)
 
 
-def _look_again(manifest: Manifest, publication: Publication) -> Commit | None:
+def _look_again(manifest: Manifest, draft: CommitDraft) -> Commit | None:
     try:
-        return _find_landed(manifest, manifest.open(publication.branch), publication)
+        return _find_landed(manifest, manifest.open(draft.branch), draft)
     except OmnigraphError as failure:
-        raise _outcome_unknown_error(publication, failure) from failure
+        raise _outcome_unknown_error(draft, failure) from failure
 
 
-def _outcome_unknown_error(
-    publication: Publication, failure: OmnigraphError
-) -> OutcomeUnknownError:
+def _outcome_unknown_error(draft: CommitDraft, failure: OmnigraphError) -> OutcomeUnknownError:
     message = (
-        f"the answer to publishing {publication.commit_id} was lost, and the branch "
-        f"{publication.branch} cannot be read: {failure.message}"
+        f"the answer to publishing {draft.commit_id} was lost, and the branch "
+        f"{draft.branch} cannot be read: {failure.message}"
     )
     hint = "look for the commit with 'omnigraph commit show' before writing again"
-    return OutcomeUnknownError(message, hint=hint, commit_id=publication.commit_id)
+    return OutcomeUnknownError(message, hint=hint, commit_id=draft.commit_id)
 
 
-def _generation(
-    manifest: Manifest, opened: OpenManifest, publication: Publication, now: Snapshot
-) -> int:
+def _generation(manifest: Manifest, opened: OpenManifest, draft: CommitDraft, now: Snapshot) -> int:
     """One more than the highest of the commit's parents."""
-    known = {commit.commit_id: commit.generation for commit in (now.head, *publication.lineage)}
-    parents = (now.head.commit_id, publication.merged_parent)
+    merged, joining = draft.the(AddParent), draft.history
+    known = {commit.commit_id: commit.generation for commit in (now.head, *joining)}
+    parents = (now.head.commit_id, merged and merged.commit_id)
     recorded = (known.get(parent) for parent in parents if parent)
     numbers = [number for number in recorded if number is not None]
     if now.head.generation is None:
         # An earlier release made it. This reads the whole history once: the commit records it.
-        every = (*manifest.history_of(opened).every(), *publication.lineage)
+        every = (*manifest.history_of(opened).every(), *joining)
         numbers.append(generations(every)[now.head.commit_id])
     return 1 + max(numbers)
 
 
-def _commit(
-    publication: Publication, now: Snapshot, created_at: datetime, generation: int
-) -> Commit:
+def _commit(draft: CommitDraft, now: Snapshot, created_at: datetime, generation: int) -> Commit:
+    merged, schema = draft.the(AddParent), draft.the(SetSchema)
+    recorded = draft.the(RecordBatch)
     return Commit(
-        commit_id=publication.commit_id,
-        branch=publication.branch,
+        commit_id=draft.commit_id,
+        branch=draft.branch,
         # Publishing is a compare-and-swap on the version just read, so ours is the next one.
         manifest_version=now.manifest_version + 1,
         parent=now.head.commit_id,
-        merged_parent=publication.merged_parent,
-        actor=publication.actor,
+        merged_parent=None if merged is None else merged.commit_id,
+        actor=draft.actor,
         created_at=created_at,
-        operation=publication.operation,
-        message=publication.message,
-        schema_digest=publication.schema_digest or now.schema_digest,
+        operation=draft.kind,
+        message=draft.message,
+        schema_digest=now.schema_digest if schema is None else schema.digest,
         ref=now.ref,
         generation=generation,
-        same_rows_as=now.head.rows_from if publication.operation in SAME_ROWS_KINDS else None,
-        stream=publication.stream,
+        same_rows_as=now.head.rows_from if draft.kind in SAME_ROWS_KINDS else None,
+        stream=None if recorded is None else recorded.batch,
     )
 
 
 def _stage(
     manifest: Manifest,
     opened: OpenManifest,
-    publication: Publication,
+    draft: CommitDraft,
     commit: Commit,
     *,
     importing: bool = False,
 ) -> tuple[staging.StagedWrite, rows.Contents]:
     before = opened.contents
     pages = opened.table.fragments()[1:]
-    recent = (*before.recent, *publication.lineage)
+    recent = (*before.recent, *draft.history)
     if len(recent) >= RECENT_COMMITS_MAX:
         pages, recent = _fold(manifest, opened, pages, recent), ()
     contents = replace(
-        before,
-        pins=_merge_pins(before.pins, publication),
-        tombstones=(*before.tombstones, *publication.tombstones),
+        _apply(before, draft.changes, commit),
         head=commit.commit_id,
         recent=(*recent, commit),
         ended_ref=None,
-        streams=tuple(_streams(before.streams, publication, commit)),
     )
-    staged = _stage_contents(opened, contents, publication.branch, pages, importing=importing)
+    staged = _stage_contents(opened, contents, draft.branch, pages, importing=importing)
     return staged, contents
 
 
@@ -394,20 +359,35 @@ def _stage_contents(
     return staging.stage_overwrite(opened.table, state, schema=schema, carrying=pages)
 
 
-def _merge_pins(pins: Sequence[TablePin], publication: Publication) -> tuple[TablePin, ...]:
-    dropped = {tombstone.table_id for tombstone in publication.tombstones}
-    merged = {pin.table_id: pin for pin in (*pins, *publication.pins)}
-    return tuple(pin for table_id, pin in merged.items() if table_id not in dropped)
-
-
-def _streams(
-    before: Sequence[StreamRecord], publication: Publication, commit: Commit
-) -> Iterator[StreamRecord]:
-    """The records of the branch's own streams, with that of the commit."""
-    replaced = publication.forgets if commit.stream is None else commit.stream.stream
-    yield from _other_streams(before, commit.ref, replaced)
-    if commit.stream is not None:
-        yield StreamRecord(commit.stream, commit.commit_id, commit.ref, is_gapless=True)
+def _apply(before: rows.Contents, changes: Sequence[Change], commit: Commit) -> rows.Contents:
+    """The state of the branch after the changes of a commit."""
+    pins = {pin.table_id: pin for pin in before.pins}
+    tombstones = list(before.tombstones)
+    streams = {each.batch.stream: each for each in before.streams if each.ref == commit.ref}
+    for change in changes:
+        match change:
+            case PinTable(pin):
+                pins[pin.table_id] = pin
+            case DropTable(tombstone):
+                pins.pop(tombstone.table_id, None)
+                tombstones.append(tombstone)
+            case RecordBatch(batch):
+                streams.pop(batch.stream, None)
+                record = StreamRecord(batch, commit.commit_id, commit.ref, is_gapless=True)
+                streams[batch.stream] = record
+            case ForgetStream(stream):
+                streams.pop(stream, None)
+            case SetSchema() | AddParent() | AddHistory():
+                # These are in the rows of commits.
+                pass
+            case _:
+                assert_never(change)
+    return replace(
+        before,
+        pins=tuple(pins.values()),
+        tombstones=tuple(tombstones),
+        streams=tuple(streams.values()),
+    )
 
 
 def _other_streams(

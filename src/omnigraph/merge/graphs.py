@@ -10,6 +10,7 @@ from omnigraph.changes.graphs import Side
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice
 from omnigraph.integrity.rules import RuleSet
+from omnigraph.manifest.drafts import AddHistory
 from omnigraph.manifest.merge_bases import Base
 from omnigraph.merge.breaches import MergeChecks
 from omnigraph.merge.cascades import Cascades
@@ -29,7 +30,7 @@ from omnigraph.model.ids import CommitId
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.steps import SchemaStep
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Work
+from omnigraph.transaction.writes import WritePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Merge:
     resolutions: Resolutions
     strict_rows: bool = False
 
-    def plan(self, view: View) -> Work[MergeReport]:
+    def plan(self, view: View) -> WritePlan[MergeReport]:
         """What the merge changes in the target as it is now.
 
         Raises:
@@ -107,14 +108,13 @@ class Merge:
                 error.add_note(f"the resolutions name what does not conflict so far: {unused}")
             raise error
         self.resolutions.require_used()
-        return Work(
+        return WritePlan(
             report,
             changes=work.stages(),
             reads=work.reads(),
-            guards=work.guards(),
-            replans=True,
-            is_history=True,
-            lineage=self.lineage,
+            locks=work.locks(),
+            can_replan=True,
+            records=(AddHistory(self.lineage),),
             schema_change=work.schema_change(self.schemas.accepted),
             is_bulk=self.choice.is_bulk,
         )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from omnigraph.changes.graphs import (
     Filter,
@@ -46,9 +46,9 @@ from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.schema.catalog import Catalog
-from omnigraph.transaction.protocol import Order, Transactions
-from omnigraph.transaction.view import View, view_of
-from omnigraph.transaction.work import Work
+from omnigraph.transaction.commit import Transactions
+from omnigraph.transaction.view import Admit, View, view_of
+from omnigraph.transaction.writes import WritePlan, WriteRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,6 @@ class Options:
     expect_source: CommitId | None = None
     approvals: int = 0
     expect_head: CommitId | None = None
-
-
-class AdmitMerge(Protocol):
-    """Refuses a merge by the types that it brings in and reads, before it reads a row."""
-
-    def __call__(self, *, changes: Collection[str], reads: Collection[str]) -> None:
-        """Raise if the actor may not."""
-        ...
 
 
 RowMergers: TypeAlias = Callable[[EngineName], RowMerger]
@@ -127,7 +119,7 @@ class Merges:
             StaleHeadError: the source is at another commit than expected. Nothing changed.
         """
         theirs = self._mergeable(source, target, options)
-        order = Order(
+        request = WriteRequest(
             OperationKind.MERGE,
             target,
             actor=actor,
@@ -137,11 +129,8 @@ class Merges:
             expect_head=options.expect_head,
         )
         with ExitStack() as cleanup:
-            admit = None
-            if self._transactions.admit is not None:
-                admit = partial(self._transactions.require_admitted, order)
-            plan = partial(self._plan, theirs, options, cleanup, admit)
-            landed = self._transactions.run(order, plan)
+            plan = partial(self._plan, theirs, options, cleanup)
+            landed = self._transactions.run(request, plan)
         commit_id = None if landed.commit is None else str(landed.commit.commit_id)
         outcome = _outcome(landed.report, theirs, target)
         return replace(outcome, commit_id=commit_id, warnings=landed.warnings)
@@ -151,7 +140,7 @@ class Merges:
         source: BranchName,
         target: BranchName,
         options: Options,
-        admit: AdmitMerge | None = None,
+        admit: Admit | None = None,
     ) -> MergeOutcome:
         """What a merge would do, with every conflict; no head moves.
 
@@ -162,6 +151,7 @@ class Merges:
         """
         theirs = self._mergeable(source, target, options)
         view = view_of(self._manifest, self._catalogs, target)
+        view = view if admit is None else replace(view, admit=admit)
         ours, expected = view.snapshot.head, options.expect_head
         if expected not in (None, ours.commit_id, ours.rows_from):
             message = f"branch {target} is at {ours.commit_id}, expected {expected}"
@@ -171,7 +161,7 @@ class Merges:
             ExitStack() as cleanup,
             detect_removal(self._manifest.store, theirs, view.snapshot),
         ):
-            merge = self._merge(theirs, view, options, cleanup, admit)
+            merge = self._merge(theirs, view, options, cleanup)
             if merge is None:
                 return _outcome(_UP_TO_DATE, theirs, target)
             report, _ = merge.decide(view)
@@ -184,14 +174,13 @@ class Merges:
         theirs: Snapshot,
         options: Options,
         cleanup: ExitStack,
-        admit: AdmitMerge | None,
         view: View,
-    ) -> Work[MergeReport]:
+    ) -> WritePlan[MergeReport]:
         # What was kept for an earlier plan is of no use for this one.
         cleanup.close()
         with detect_removal(self._manifest.store, theirs):
-            merge = self._merge(theirs, view, options, cleanup, admit)
-            return Work(_UP_TO_DATE) if merge is None else merge.plan(view)
+            merge = self._merge(theirs, view, options, cleanup)
+            return WritePlan(_UP_TO_DATE) if merge is None else merge.plan(view)
 
     def _merge(
         self,
@@ -199,13 +188,8 @@ class Merges:
         view: View,
         options: Options,
         cleanup: ExitStack,
-        admit: AdmitMerge | None,
     ) -> Merge | None:
-        """The merge to be planned on this view; None if the target has all of the source.
-
-        Args:
-            admit: Called before a row is read; None if everything is allowed.
-        """
+        """The merge to be planned on this view; None if the target has all of the source."""
         ours = view.snapshot
         ancestry = self._manifest.ancestry(ours, theirs)
         divergence = self._divergence(ancestry, ours, theirs)
@@ -214,10 +198,10 @@ class Merges:
             return None
         base, points = self._base(divergence, ancestry)
         source = self._side(theirs)
-        if admit is not None:
+        if view.is_limited:
             changes = changed_types(self._catalogs.of, points[base.anchor], source)
             # Whether a decision fits says something about the row that it names.
-            admit(changes=changes, reads=read_resolutions(options.resolve).types)
+            view.admit(changes=changes, reads=read_resolutions(options.resolve).types)
         choice = self._choose(source, base, points, view, options.engine)
         return Merge(
             source,

@@ -146,7 +146,7 @@ class MergeTarget:
         checks += (check for check in theirs.checks if check.rule is RuleWord.KEY)
         return tuple(dict.fromkeys(checks))
 
-    def guards(self) -> frozenset[TableKey]:
+    def locks(self) -> frozenset[TableKey]:
         """The tables whose types change, are dropped, or have rows that new rules depend on."""
         checked = (self.old_key(check.table) for check in self.checks())
         return self.steps.changed_keys | {key for key in checked if key is not None}

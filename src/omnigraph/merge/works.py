@@ -19,7 +19,7 @@ from omnigraph.schema.accepted import AcceptedSchema
 from omnigraph.schema.printer import print_schema
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
-from omnigraph.transaction.work import CreatedTable, PinChange, SchemaChange, Stage
+from omnigraph.transaction.writes import CreatedTable, PinChange, SchemaChange, Stage
 
 FindSchema = Callable[[str], AcceptedSchema]
 """Returns a schema by its digest, with its text."""
@@ -54,10 +54,10 @@ class MergeWork:
         """The tables of the target whose rows the merge relied on."""
         return self._old_keys(footprint.reads(self._footprints()))
 
-    def guards(self) -> frozenset[TableKey]:
+    def locks(self) -> frozenset[TableKey]:
         """The tables of the target that must not change before the publish."""
-        guards = self._old_keys(footprint.guards(self._footprints()))
-        return guards if self.target is None else guards | self.target.guards()
+        locks = self._old_keys(footprint.guards(self._footprints()))
+        return locks if self.target is None else locks | self.target.locks()
 
     def schema_change(self, find_schema: FindSchema) -> SchemaChange | None:
         """What changes in the schema of the target; None if nothing does."""

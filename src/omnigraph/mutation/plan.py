@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache, partial
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -40,15 +39,7 @@ from omnigraph.schema.embeds import embedded_vectors
 from omnigraph.storage import staging
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Stage, Work
-
-
-class Admit(Protocol):
-    """Refuses a mutation by the types that it changes and reads, before it reads a row."""
-
-    def __call__(self, *, changes: Collection[str], reads: Collection[str]) -> None:
-        """Raise if the actor may not."""
-        ...
+from omnigraph.transaction.writes import Stage, WritePlan
 
 
 class Mutations:
@@ -68,20 +59,16 @@ class Mutations:
         name: str | None,
         embedding: WriteEmbedding,
         budget: Budget = UNLIMITED,
-        admit: Admit | None = None,
     ) -> Mutation:
         """A mutation that can be planned on any view; its instant is now. Reads nothing.
-
-        Args:
-            admit: Raises if the actor may not change, or not read, what the query names.
 
         Raises:
             InvalidParameterError: the parameters are no mapping by names.
         """
         given = dict(require_names(parameters, "params"))
-        return Mutation(self, source, given, name, self._clock.now(), embedding, budget, admit)
+        return Mutation(self, source, given, name, self._clock.now(), embedding, budget)
 
-    def plan(self, mutation: Mutation, view: View) -> Work[MutationReport]:
+    def plan(self, mutation: Mutation, view: View) -> WritePlan[MutationReport]:
         """See `Mutation.plan`."""
         mutation.budget.check()
         view = replace(view, data=replace(view.data, budget=mutation.budget))
@@ -90,9 +77,8 @@ class Mutations:
             message = f"the query {query.name} changes nothing"
             raise InvalidInputError(message, hint="run it with query")
         given = Given(bind(query, mutation.parameters), mutation.now)
-        if mutation.admit is not None:
-            reads = _matched(query) | _looked_up(query)
-            mutation.admit(changes=_type_names(query.writes), reads=_type_names(reads))
+        reads = _matched(query) | _looked_up(query)
+        view.admit(changes=_type_names(query.writes), reads=_type_names(reads))
         pending = PendingChanges(view.catalog)
         Statements(view, given, self._matcher, self._clock.ulid, pending).run(query.statements)
         delta = pending.delta()
@@ -118,13 +104,13 @@ class Mutations:
         only_inserts = all(
             isinstance(statement, ir.InsertNode | ir.InsertEdge) for statement in query.statements
         )
-        return Work(
+        return WritePlan(
             report,
             changes={key: _stage(table) for key, table in pending.changed_tables()},
             # A rule that the statements cannot break reads no committed rows.
             reads=footprint.reads(doubtful) | _matched(query),
-            guards=footprint.guards(applicable),
-            replans=only_inserts,
+            locks=footprint.guards(applicable),
+            can_replan=only_inserts,
             inserts=report.written if only_inserts else {},
         )
 
@@ -141,8 +127,6 @@ class Mutation:
         now: The one instant of the query, however often it is planned.
         embedding: Makes the vectors of rows whose texts are new or changed.
         budget: What all its plans together may spend.
-        admit: Raises if the actor may not change, or not read, what the query names; None if it
-            may.
     """
 
     owner: Mutations
@@ -152,9 +136,8 @@ class Mutation:
     now: datetime
     embedding: WriteEmbedding
     budget: Budget = UNLIMITED
-    admit: Admit | None = None
 
-    def plan(self, view: View) -> Work[MutationReport]:
+    def plan(self, view: View) -> WritePlan[MutationReport]:
         """Plan what the query changes in this view; writes nothing, and may be called again.
 
         Raises:

@@ -15,7 +15,7 @@ from omnigraph.model.tables import TableKey
 
 # A client over HTTP has results without what makes them.
 if TYPE_CHECKING:
-    from omnigraph.transaction.work import TransactionResult
+    from omnigraph.transaction.writes import WriteOutcome
 
 
 @brief
@@ -100,7 +100,7 @@ class MutationReport:
     embedding: EmbeddingCounts = field(default_factory=EmbeddingCounts)
 
 
-def result_of(transaction: TransactionResult[MutationReport]) -> MutationResult:
+def result_of(transaction: WriteOutcome[MutationReport]) -> MutationResult:
     """What a mutation did, after its transaction."""
     report, snapshot = transaction.report, transaction.view.snapshot
     changes: dict[str, Counts] = {}

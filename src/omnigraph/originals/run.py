@@ -24,9 +24,10 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.manifest import rows as manifest_rows
 from omnigraph.manifest import schemas
 from omnigraph.manifest.branches import Branch
+from omnigraph.manifest.drafts import AddHistory, CommitDraft, PinTable
 from omnigraph.manifest.format import CURRENT, IMPORTABLE, original_stamp, release_of
 from omnigraph.manifest.layout import MANIFEST, SCHEMA_TEXT, manifest_schema
-from omnigraph.manifest.publisher import Publication, end_import, publish_imported
+from omnigraph.manifest.publisher import end_import, publish_imported
 from omnigraph.manifest.reader import Manifest, OpenManifest, is_importing
 from omnigraph.model.commits import RECOVERY_ACTOR, Commit, OperationKind
 from omnigraph.model.identities import TypeIdentity
@@ -314,14 +315,14 @@ class _Import:
             created = heads.apply(staging.stage_create(self._store.tables, MANIFEST, table), author)
             self._tips[MAIN] = self._manifest.open_unchecked(created)
         else:
-            publication = Publication(
+            joining = AddHistory((*gone, *self._merged_lineage(commit, gone)))
+            draft = CommitDraft(
                 commit.branch,
                 commit.commit_id,
                 made.operation,
-                pins=tuple(changed.values()),
-                lineage=(*gone, *self._merged_lineage(commit, gone)),
+                changes=(*map(PinTable, changed.values()), joining),
             )
-            self._tips[commit.branch] = publish_imported(self._manifest, tip, publication, made)
+            self._tips[commit.branch] = publish_imported(self._manifest, tip, draft, made)
         self._made[made.commit_id] = made
 
     def _commit(self, commit: OriginalCommit, version: int, digest: str) -> Commit:

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from omnigraph.model.tables import TableKey
     from omnigraph.policy.policies import AccessPolicy
     from omnigraph.storage.tables import Table
-    from omnigraph.transaction.protocol import Order, Transactions
     from omnigraph.transaction.view import View
-    from omnigraph.transaction.work import Work
+    from omnigraph.transaction.writes import WritePlan, WriteRequest
 
 POLICY_VARIABLE: Final = "OMNIGRAPH_POLICY"
 ACTOR_VARIABLE: Final = "OMNIGRAPH_ACTOR"
@@ -183,34 +182,27 @@ class Authority:
             type=resource.type_name,
         )
 
-    def admit(self, order: Order, types: Collection[str]) -> None:
-        """Refuse a write that the policy does not allow to its actor.
-
-        Args:
-            types: The types whose rows it changes; none before it is planned.
-
-        Raises:
-            NotAllowedError: the actor may not. Nothing was written.
-        """
-        if order.actor is not None and order.actor.startswith(RESERVED_ACTOR_PREFIX):
-            # Omnigraph itself: recovery, and the maintenance that follows a commit.
+    def admit(
+        self,
+        request: WriteRequest,
+        *,
+        changes: Collection[str] = (),
+        reads: Collection[str] = (),
+    ) -> None:
+        """See `WritePolicy.admit`."""
+        if self.policy is None or _is_own(request):
             return
-        source = None if order.source is None else order.source.branch
-        self.acting_as(order.actor).require(
-            *ACTIONS_OF_WRITES[order.kind],
-            branch=order.branch,
-            types=types,
+        source = None if request.source is None else request.source.branch
+        writing = self.acting_as(request.actor)
+        writing.require(
+            *ACTIONS_OF_WRITES[request.kind],
+            branch=request.branch,
+            types=changes,
             source=source,
-            approvals=order.approvals,
+            approvals=request.approvals,
         )
-
-    def admit_reads(self, order: Order, types: Collection[str]) -> None:
-        """Refuse a write that would read rows of a type which the policy keeps from its actor.
-
-        Raises:
-            NotAllowedError: the actor may not read one of the types. Nothing was read.
-        """
-        self.acting_as(order.actor).require(Action.READ, branch=order.branch, types=sorted(types))
+        if reads:
+            writing.require(Action.READ, branch=request.branch, types=sorted(reads))
 
     def sight(self, *branches: str) -> Sight:
         """What the actor may see: the types that it may read on all of these branches."""
@@ -223,34 +215,25 @@ class Authority:
 
         return Sight(sees)
 
-    def bind(self, transactions: Transactions) -> None:
-        """Let the policy decide about the writes of a handle, if there is a policy."""
-        if self.policy is not None:
-            transactions.admit = self.admit
-            transactions.admit_reads = self.admit_reads
-            transactions.admit_result = self.admit_result
-            transactions.sight_of = lambda order: self.acting_as(order.actor).sight(order.branch)
-            transactions.conceal = self.conceal
+    def sight_of(self, request: WriteRequest) -> Sight:
+        """What the actor of a write may see of its result."""
+        return self.acting_as(request.actor).sight(request.branch)
 
-    def admit_result(self, order: Order, work: Work[Any], before: View, after: View) -> None:
-        """Refuse a write after which somebody could read what its actor may not read.
+    def admit_result(
+        self, request: WriteRequest, plan: WritePlan[Any], before: View, after: View
+    ) -> None:
+        """See `WritePolicy.admit_result`.
 
         Rules name types, so a type that gets another name is under other rules from then on.
-
-        Args:
-            before: What it was planned on, and `after` what it would make.
-
-        Raises:
-            NotAllowedError: it would. Nothing was written.
         """
-        if order.actor is not None and order.actor.startswith(RESERVED_ACTOR_PREFIX):
+        if _is_own(request):
             return
         from omnigraph.policy.stored_queries import admit_texts
 
-        writing = self.acting_as(order.actor)
-        if renamed := sorted(work.renamed_types):
-            writing.require(Action.READ, branch=order.branch, types=renamed)
-        admit_texts(writing, order, work.touched_types, before, after)
+        writing = self.acting_as(request.actor)
+        if renamed := sorted(plan.renamed_types):
+            writing.require(Action.READ, branch=request.branch, types=renamed)
+        admit_texts(writing, request, plan.touched_types, before, after)
 
     def require_readable(self, snapshot: Snapshot, tables: Iterable[TableKey]) -> None:
         """Refuse to read rows of a type that the policy keeps from the actor.
@@ -352,6 +335,11 @@ class Authority:
     def visible(self, branches: Iterable[BranchName]) -> tuple[BranchName, ...]:
         """Those of the branches that the actor may read."""
         return tuple(name for name in branches if self.allows(Action.READ, name))
+
+
+def _is_own(request: WriteRequest) -> bool:
+    """Whether a write is Omnigraph's own: recovery, or the maintenance that follows a commit."""
+    return request.actor is not None and request.actor.startswith(RESERVED_ACTOR_PREFIX)
 
 
 def graph_name(uri: str) -> str:

@@ -18,12 +18,12 @@ from omnigraph.schema.stored_queries import STORED_QUERY, stores_queries
 
 if TYPE_CHECKING:
     from omnigraph.policy.authority import Authority
-    from omnigraph.transaction.protocol import Order
     from omnigraph.transaction.view import View
+    from omnigraph.transaction.writes import WriteRequest
 
 
 def admit_texts(
-    writing: Authority, order: Order, touched: Collection[str], before: View, after: View
+    writing: Authority, request: WriteRequest, touched: Collection[str], before: View, after: View
 ) -> None:
     """Refuse a write that leaves a query on main that reads more than its writer may read.
 
@@ -37,7 +37,7 @@ def admit_texts(
         NotAllowedError: the actor may not read a type that a query would read from then on, or a
             new text does not fit the schema, so that it could mean anything later.
     """
-    if not order.branch.is_main:
+    if not request.branch.is_main:
         return
     if STORED_QUERY not in touched and after.catalog is before.catalog:
         return
@@ -54,7 +54,7 @@ def admit_texts(
         known = frozenset() if is_new else _reads(name, text, before.catalog) or frozenset()
         # A query of others may be hidden, with its name.
         shown = name if is_new or writing.may_invoke(before.snapshot, name) else None
-        _require_readable(writing, order, shown, reads - known)
+        _require_readable(writing, request, shown, reads - known)
 
 
 def _texts(view: View) -> Iterator[tuple[str, str]]:
@@ -83,10 +83,10 @@ def _reads(name: str, text: str, catalog: Catalog) -> frozenset[str] | None:
 
 
 def _require_readable(
-    writing: Authority, order: Order, name: str | None, types: Collection[str]
+    writing: Authority, request: WriteRequest, name: str | None, types: Collection[str]
 ) -> None:
     try:
-        writing.require(Action.READ, branch=order.branch, types=sorted(types))
+        writing.require(Action.READ, branch=request.branch, types=sorted(types))
     except NotAllowedError as refusal:
         which = "a stored query" if name is None else f"the stored query {name}"
         message = f"{which} reads what its writer may not: {refusal.message}"

@@ -92,6 +92,6 @@ def _busy_error(intent: Intent, rival: Intent, seconds: float) -> ConflictError:
     tables = ", ".join(str(table.key) for table in intent.tables)
     message = (
         f"{tables} on branch {intent.branch} stayed busy for {seconds:.0f} s; "
-        f"last seen in progress: {rival.writer_kind} {rival.operation_id}"
+        f"last seen in progress: {rival.kind} {rival.operation_id}"
     )
     return ConflictError(message, hint="try again", code=ErrorCode.TABLE_BUSY)

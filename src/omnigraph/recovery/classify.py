@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
 
-from omnigraph.model.commits import MAINTENANCE_KINDS, OperationKind
-from omnigraph.recovery.intents import Intent
+from omnigraph.model.commits import OperationKind
 
 
 class ProofMode(Enum):
@@ -21,12 +20,10 @@ class ProofMode(Enum):
     Attributes:
         STRICT: The head is the one that it intended, and it made every version above the pin.
         CONFIRMED: It recorded that all heads have moved, and where to.
-        LOOSE: The head moved. Writers of the first sidecar schema did not know how far they would.
     """
 
     STRICT = "strict"
     CONFIRMED = "confirmed"
-    LOOSE = "loose"
 
 
 class TableFinding(StrEnum):
@@ -69,15 +66,10 @@ class Observation:
 CONFIRMED_KINDS: Final = frozenset({OperationKind.MERGE, OperationKind.SCHEMA_APPLY})
 """Writers that record when all their heads have moved."""
 
-_LOOSE_KINDS: Final = CONFIRMED_KINDS | MAINTENANCE_KINDS
-"""Writers that, when sidecars had their first schema, moved heads by any number of versions."""
 
-
-def mode_of(intent: Intent) -> ProofMode:
-    """The mode for classifying the heads of this write."""
-    if intent.schema_version == 1:
-        return ProofMode.LOOSE if intent.writer_kind in _LOOSE_KINDS else ProofMode.STRICT
-    return ProofMode.CONFIRMED if intent.writer_kind in CONFIRMED_KINDS else ProofMode.STRICT
+def mode_of(kind: OperationKind) -> ProofMode:
+    """The mode for classifying the heads of a kind of write."""
+    return ProofMode.CONFIRMED if kind in CONFIRMED_KINDS else ProofMode.STRICT
 
 
 def classify(mode: ProofMode, seen: Observation) -> TableFinding:

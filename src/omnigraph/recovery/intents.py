@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from omnigraph.manifest.drafts import (
+    AddParent,
+    Change,
+    CommitDraft,
+    DropTable,
+    PinTable,
+    RecordBatch,
+    SetSchema,
+)
+from omnigraph.manifest.requirements import BranchIs, HeadIs, Requirement, SchemaIs, StreamAt
 from omnigraph.manifest.rows import pin_row, read_pin, read_tombstone, tombstone_row
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN, BranchName
-from omnigraph.model.streams import StreamBatch, StreamStep
-from omnigraph.model.tables import TableKey, TablePin, Tombstone
+from omnigraph.model.streams import StreamBatch
+from omnigraph.model.tables import TableKey
 from omnigraph.recovery.owners import Owner
 
 SCHEMA_VERSION: Final = 2
-OLDEST_SCHEMA_VERSION: Final = 1
-"""Written when graphs had one writer process: no lease, no commit id, no confirmation of merges."""
 
 _LATER: Final = ("registrations", "tombstones", "schema_files")
 """Fields that later releases write. Acting on the others alone would do half of their work."""
@@ -58,63 +66,62 @@ class TableIntent:
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaIntent:
-    """What a write publishes besides heads that move, if it changes the schema.
-
-    Attributes:
-        digest: The schema from its commit on.
-        pins: The pins of every table that it creates, renames or moves, as they will be.
-        tombstones: The tables that it drops.
-    """
-
-    digest: str
-    pins: tuple[TablePin, ...] = ()
-    tombstones: tuple[Tombstone, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Intent:
     """All that recovery needs to finish or undo one write.
 
     Attributes:
-        branch_ref: The ref that carries the branch: another branch may get its name later.
-        commit_id: The id its commit will have; None in the oldest sidecars.
+        draft: The commit that the write makes. Pins that only move are left out: `tables` has them.
+        tables: The heads that it moves.
+        locks: Tables that it does not move, and that no other write may move meanwhile.
         lease_until: Until then no other process touches it, unless its own process is gone.
-        guards: Tables that it does not move, and that no other write may move meanwhile.
-        schema_digest: The schema it was planned with; it may only land on that.
-        schema_intent: What it changes in the schema, if anything.
-        expect_head: The commit whose rows its caller requires the branch to have.
         resolves: For a recovery, the operation it resolves.
         owner: The process that runs it.
-        stream: The batch of a stream that it writes.
     """
 
     operation_id: OperationId
-    writer_kind: OperationKind
-    branch: BranchName
+    draft: CommitDraft
     started_at: datetime
-    tables: tuple[TableIntent, ...]
-    branch_ref: str | None = None
-    actor: str | None = None
-    message: str | None = None
+    tables: tuple[TableIntent, ...] = ()
+    locks: tuple[TableKey, ...] = ()
     lease_until: datetime | None = None
-    commit_id: CommitId | None = None
-    merge_source_commit_id: CommitId | None = None
-    guards: tuple[TableKey, ...] = ()
-    schema_digest: str | None = None
-    schema_intent: SchemaIntent | None = None
-    expect_head: CommitId | None = None
     resolves: OperationId | None = None
     owner: Owner | None = None
-    stream: StreamStep | None = None
-    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def branch(self) -> BranchName:
+        """The branch that it writes to."""
+        return self.draft.branch
+
+    @property
+    def kind(self) -> OperationKind:
+        """The kind of write."""
+        return self.draft.kind
+
+    @property
+    def schema_digest(self) -> str | None:
+        """The schema that the write was planned with."""
+        required = (each.digest for each in self.draft.requires if isinstance(each, SchemaIs))
+        return next(required, None)
+
+    @property
+    def merged_parent(self) -> CommitId | None:
+        """The commit that a merge brings in."""
+        merged = self.draft.the(AddParent)
+        return None if merged is None else merged.commit_id
+
+    @property
+    def named_commits(self) -> frozenset[CommitId]:
+        """The commits that it names: its own, the one that it merges, the one that it requires."""
+        heads = (each.rows_from for each in self.draft.requires if isinstance(each, HeadIs))
+        named = (self.draft.commit_id, self.merged_parent, *heads)
+        return frozenset(commit_id for commit_id in named if commit_id is not None)
 
     def overlaps(self, other: Intent) -> bool:
         """Whether the two must not run at the same time.
 
         Writes with one commit id are attempts of one request (`transaction.requests`).
         """
-        if self.commit_id is not None and self.commit_id == other.commit_id:
+        if self.draft.commit_id == other.draft.commit_id:
             return True
         if self.branch != other.branch:
             return False
@@ -122,7 +129,7 @@ class Intent:
 
     def _claims(self) -> frozenset[TableKey | str]:
         # By location, too: a table's key changes when its type is renamed.
-        keys = (*(table.key for table in self.tables), *self.guards)
+        keys = (*(table.key for table in self.tables), *self.locks)
         return frozenset((*keys, *(table.location for table in self.tables)))
 
 
@@ -135,28 +142,30 @@ class NewerIntentError(UnreadableIntentError):
 
 
 def encode(intent: Intent) -> bytes:
-    """The intent as a sidecar of the newest schema."""
-    assert intent.schema_version == SCHEMA_VERSION, "older sidecars are only read"
+    """The intent as a sidecar."""
+    draft, owner = intent.draft, intent.owner
+    conditions = {type(requirement): requirement for requirement in draft.requires}
+    head, stream = conditions.get(HeadIs), conditions.get(StreamAt)
     record = {
         "schema_version": SCHEMA_VERSION,
         "operation_id": intent.operation_id,
-        "writer_kind": intent.writer_kind,
-        "branch": intent.branch,
-        "branch_ref": intent.branch_ref,
-        "actor": intent.actor,
-        "message": intent.message,
+        "writer_kind": draft.kind,
+        "branch": draft.branch,
+        "branch_ref": draft.ref,
+        "actor": draft.actor,
+        "message": draft.message,
         "started_at": intent.started_at.isoformat(),
         "lease_until": intent.lease_until and intent.lease_until.isoformat(),
-        "commit_id": intent.commit_id,
-        "merge_source_commit_id": intent.merge_source_commit_id,
+        "commit_id": draft.commit_id,
+        "merge_source_commit_id": intent.merged_parent,
         "tables": [_encode_table(table) for table in intent.tables],
-        "guards": [str(key) for key in intent.guards],
+        "guards": [str(key) for key in intent.locks],
         "schema_digest": intent.schema_digest,
-        "schema_intent": intent.schema_intent and _encode_schema(intent.schema_intent),
-        "expect_head": intent.expect_head,
+        "schema_intent": _encode_schema(draft),
+        "expect_head": head.rows_from if isinstance(head, HeadIs) else None,
         "resolves": intent.resolves,
-        "owner": intent.owner and asdict(intent.owner),
-        "stream": intent.stream and _encode_stream(intent.stream),
+        "owner": owner and asdict(owner),
+        "stream": _encode_stream(draft, stream) if isinstance(stream, StreamAt) else None,
     }
     return json.dumps(record, indent=1).encode()
 
@@ -173,16 +182,24 @@ def _encode_table(table: TableIntent) -> dict[str, object]:
     }
 
 
-def _encode_schema(intent: SchemaIntent) -> dict[str, object]:
+def _encode_schema(draft: CommitDraft) -> dict[str, object] | None:
+    """What the write publishes besides heads that move, if it changes the schema."""
+    schema = draft.the(SetSchema)
+    if schema is None:
+        return None
+    dropped = [change.tombstone for change in draft.changes if isinstance(change, DropTable)]
     return {
-        "digest": intent.digest,
-        "pins": [pin_row(pin) for pin in intent.pins],
-        "tombstones": [tombstone_row(tombstone) for tombstone in intent.tombstones],
+        "digest": schema.digest,
+        "pins": [pin_row(pin) for pin in draft.pins],
+        "tombstones": [tombstone_row(tombstone) for tombstone in dropped],
     }
 
 
-def _encode_stream(step: StreamStep) -> dict[str, object]:
-    return {**step.batch.to_facts(), "after": step.after, "after_batch": step.after_number}
+def _encode_stream(draft: CommitDraft, before: StreamAt) -> dict[str, object]:
+    recorded = draft.the(RecordBatch)
+    assert recorded is not None, "it was planned after another batch"
+    facts = recorded.batch.to_facts()
+    return {**facts, "after": before.commit_id, "after_batch": before.number}
 
 
 def decode(data: bytes) -> Intent:
@@ -199,7 +216,7 @@ def decode(data: bytes) -> Intent:
     except (ValueError, KeyError, TypeError, RecursionError) as cause:
         message = "it is not a sidecar"
         raise UnreadableIntentError(message) from cause
-    if type(version) is not int or version < OLDEST_SCHEMA_VERSION:
+    if type(version) is not int or version < SCHEMA_VERSION:
         message = f"its schema is {version!r}, which no release writes"
         raise UnreadableIntentError(message)
     if version > SCHEMA_VERSION:
@@ -209,37 +226,61 @@ def decode(data: bytes) -> Intent:
         message = f"it has {', '.join(later)}, which this release does not know how to finish"
         raise NewerIntentError(message)
     try:
-        return replace(_decode(record), schema_version=version)
+        return _decode(record)
     except (ValueError, KeyError, TypeError, AttributeError) as cause:
         message = f"it is incomplete: {cause!r}"
         raise UnreadableIntentError(message) from cause
 
 
 def _decode(record: Mapping[str, Any]) -> Intent:
-    lease, commit, owner = record.get("lease_until"), record.get("commit_id"), record.get("owner")
-    source, head = record.get("merge_source_commit_id"), record.get("expect_head")
-    schema, stream = record.get("schema_intent"), record.get("stream")
-    branch = BranchName.parse(_text(record["branch"]))
+    lease, owner, resolves = (record.get(key) for key in ("lease_until", "owner", "resolves"))
+    draft = CommitDraft(
+        BranchName.parse(_text(record["branch"])),
+        CommitId.parse(_text(record["commit_id"])),
+        OperationKind(record["writer_kind"]),
+        _text_or_none(record.get("actor")),
+        _text_or_none(record.get("message")),
+        changes=tuple(_decode_changes(record)),
+        requires=tuple(_decode_requirements(record)),
+    )
     return Intent(
         operation_id=OperationId(_text(record["operation_id"])),
-        writer_kind=OperationKind(record["writer_kind"]),
-        branch=branch,
+        draft=draft,
         started_at=datetime.fromisoformat(record["started_at"]),
         tables=tuple(map(_decode_table, _items(record["tables"]))),
-        branch_ref=_text_or_none(record.get("branch_ref", branch.legacy_ref)),
-        actor=_text_or_none(record.get("actor")),
-        message=_text_or_none(record.get("message")),
+        locks=tuple(map(TableKey.parse, _items(record.get("guards", [])))),
         lease_until=None if lease is None else _instant(lease),
-        commit_id=None if commit is None else CommitId.parse(_text(commit)),
-        merge_source_commit_id=None if source is None else CommitId.parse(_text(source)),
-        guards=tuple(map(TableKey.parse, _items(record.get("guards", [])))),
-        schema_digest=_text_or_none(record.get("schema_digest")),
-        schema_intent=None if schema is None else _decode_schema(schema),
-        expect_head=None if head is None else CommitId.parse(_text(head)),
-        resolves=None if record.get("resolves") is None else OperationId(_text(record["resolves"])),
+        resolves=None if resolves is None else OperationId(_text(resolves)),
         owner=None if owner is None else _decode_owner(owner),
-        stream=None if stream is None else _decode_stream(stream),
     )
+
+
+def _decode_changes(record: Mapping[str, Any]) -> Iterator[Change]:
+    if (schema := record.get("schema_intent")) is not None:
+        yield from (PinTable(read_pin(row)) for row in _items(schema["pins"]))
+        yield from (DropTable(read_tombstone(row)) for row in _items(schema["tombstones"]))
+        yield SetSchema(_text(schema["digest"]))
+    if (source := record.get("merge_source_commit_id")) is not None:
+        yield AddParent(CommitId.parse(_text(source)))
+    if (stream := record.get("stream")) is not None:
+        yield RecordBatch(StreamBatch.from_facts(stream))
+
+
+def _decode_requirements(record: Mapping[str, Any]) -> Iterator[Requirement]:
+    yield BranchIs(_text_or_none(record.get("branch_ref")))
+    if (digest := _text_or_none(record.get("schema_digest"))) is not None:
+        yield SchemaIs(digest)
+    if (head := record.get("expect_head")) is not None:
+        # The sidecar has only the commit that made the rows, which decides.
+        expected = CommitId.parse(_text(head))
+        yield HeadIs(expected, expected)
+    if (stream := record.get("stream")) is not None:
+        after, number = stream["after"], stream.get("after_batch")
+        yield StreamAt(
+            StreamBatch.from_facts(stream).stream,
+            None if after is None else CommitId.parse(_text(after)),
+            None if number is None else _number(number),
+        )
 
 
 def _decode_table(record: Mapping[str, Any]) -> TableIntent:
@@ -252,23 +293,6 @@ def _decode_table(record: Mapping[str, Any]) -> TableIntent:
         post_commit_pin=_number(record["post_commit_pin"]),
         confirmed_version=None if confirmed is None else _number(confirmed),
         forks_from=None if source is None else ForkSource(None if source == MAIN else source),
-    )
-
-
-def _decode_schema(record: Mapping[str, Any]) -> SchemaIntent:
-    return SchemaIntent(
-        _text(record["digest"]),
-        tuple(map(read_pin, _items(record["pins"]))),
-        tuple(map(read_tombstone, _items(record["tombstones"]))),
-    )
-
-
-def _decode_stream(record: Mapping[str, Any]) -> StreamStep:
-    after, number = record["after"], record.get("after_batch")
-    return StreamStep(
-        StreamBatch.from_facts(record),
-        None if after is None else CommitId.parse(_text(after)),
-        None if number is None else _number(number),
     )
 
 

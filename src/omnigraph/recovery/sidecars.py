@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, Self
 
 from omnigraph.clock import Clock, is_ulid
 from omnigraph.errors import RecoveryNeededError
 from omnigraph.manifest.layout import RECOVERY
 from omnigraph.model.brief import brief
-from omnigraph.model.ids import OperationId
+from omnigraph.model.commits import OperationKind
+from omnigraph.model.ids import CommitId, OperationId
+from omnigraph.model.names import BranchName
+from omnigraph.recovery.entries import TableMove
 from omnigraph.recovery.intents import (
     Intent,
     NewerIntentError,
@@ -80,6 +83,51 @@ class SidecarSet:
         return any(intent.operation_id == operation_id for intent in self.intents)
 
 
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """A write that has not ended.
+
+    Attributes:
+        lease_until: Until then no other process resolves it, unless its own process is gone.
+        resolves: For a recovery, the operation that it resolves.
+        process: The number of its process, on the machine where it runs.
+        tables: The versions that it moves tables between.
+    """
+
+    operation_id: OperationId
+    writer_kind: OperationKind
+    branch: BranchName
+    actor: str | None
+    message: str | None
+    started_at: datetime
+    lease_until: datetime | None
+    commit_id: CommitId
+    resolves: OperationId | None
+    process: int | None
+    tables: tuple[TableMove, ...]
+
+    @classmethod
+    def of(cls, intent: Intent) -> Self:
+        """The write of an intent."""
+        draft, owner = intent.draft, intent.owner
+        return cls(
+            intent.operation_id,
+            draft.kind,
+            draft.branch,
+            draft.actor,
+            draft.message,
+            intent.started_at,
+            intent.lease_until,
+            draft.commit_id,
+            intent.resolves,
+            None if owner is None else owner.pid,
+            tuple(
+                TableMove(table.key, table.expected_version, table.post_commit_pin)
+                for table in intent.tables
+            ),
+        )
+
+
 @brief
 @dataclass(frozen=True, slots=True)
 class Pending:
@@ -91,8 +139,8 @@ class Pending:
         unreadable: This release must not act on these.
     """
 
-    live: tuple[Intent, ...]
-    interrupted: tuple[Intent, ...]
+    live: tuple[PendingWrite, ...]
+    interrupted: tuple[PendingWrite, ...]
     unreadable: tuple[Unreadable, ...]
 
 
@@ -137,11 +185,15 @@ class Sidecars:
         interrupted only if the sidecar still exists.
         """
         sidecars = self.find()
-        live = tuple(intent for intent in sidecars.intents if is_live(intent, clock.now()))
+        live = [intent for intent in sidecars.intents if is_live(intent, clock.now())]
         ownerless = [intent for intent in sidecars.intents if intent not in live]
         later = self.find(sidecars.intents) if ownerless else sidecars
-        interrupted = tuple(intent for intent in ownerless if later.holds(intent.operation_id))
-        return Pending(live, interrupted, sidecars.unreadable)
+        interrupted = (intent for intent in ownerless if later.holds(intent.operation_id))
+        return Pending(
+            tuple(map(PendingWrite.of, live)),
+            tuple(map(PendingWrite.of, interrupted)),
+            sidecars.unreadable,
+        )
 
     def delete(self, operation_id: OperationId) -> None:
         """Delete an operation's sidecar; it need not exist."""

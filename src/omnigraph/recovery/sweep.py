@@ -27,17 +27,11 @@ from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import RESOLVE_ATTEMPTS_MAX
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.deletions import finish_deletion
-from omnigraph.manifest.expectations import (
-    BranchIs,
-    Expectation,
-    HeadIs,
-    SchemaIs,
-    StreamAt,
-    TableAt,
-)
+from omnigraph.manifest.drafts import AddHistory, CommitDraft, PinTable, SetSchema
 from omnigraph.manifest.lifecycle import write_schema_text
-from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.publisher import publish
 from omnigraph.manifest.reader import Manifest, OpenManifest
+from omnigraph.manifest.requirements import BranchIs, Requirement, SchemaIs, TableAt
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import RECOVERY_ACTOR, Commit, OperationKind
 from omnigraph.model.ids import CommitId, OperationId
@@ -54,7 +48,7 @@ from omnigraph.recovery.classify import (
     mode_of,
 )
 from omnigraph.recovery.entries import RecoveryEntry, RecoveryKind, TableMove
-from omnigraph.recovery.intents import Intent, SchemaIntent, TableIntent
+from omnigraph.recovery.intents import Intent, TableIntent
 from omnigraph.recovery.owners import this_process, track_operation
 from omnigraph.recovery.sidecars import (
     Pending,
@@ -82,7 +76,7 @@ class _TableState:
     head: Table
 
     @property
-    def expectation(self) -> TableAt:
+    def requirement(self) -> TableAt:
         return TableAt(self.pin.key, self.pin.version, self.pin.ref)
 
 
@@ -161,8 +155,8 @@ class Recovery:
         graph.
         """
         with _locks[self._store.root.uri]:
-            intent = self._intent(branch, map(_restore_intent, pins))
-            return self._resolve(replace(intent, branch_ref=self._manifest.names.ref_of(branch)))
+            requires = (BranchIs(self._manifest.names.ref_of(branch)),)
+            return self._resolve(self._intent(branch, map(_restore_intent, pins), requires))
 
     def is_stray(self, pin: TablePin, head: int) -> bool:
         """Whether all versions above the pin are restores by recoveries, which add no rows."""
@@ -192,11 +186,11 @@ class Recovery:
         return tuple(intent for intent in dead if intent.resolves not in unresolved)
 
     def _resolve(self, intent: Intent) -> RecoveryEntry | None:
+        requires = tuple(
+            each for each in intent.draft.requires if isinstance(each, BranchIs | SchemaIs)
+        )
         own = replace(
-            self._intent(intent.branch, intent.tables),
-            branch_ref=intent.branch_ref,
-            schema_digest=intent.schema_digest,
-            resolves=intent.operation_id,
+            self._intent(intent.branch, intent.tables, requires), resolves=intent.operation_id
         )
         with track_operation(own.operation_id):
             sidecars = claim(self.sidecars, self._clock, own, excluding=intent.operation_id)
@@ -220,15 +214,24 @@ class Recovery:
             hit(Failpoint.RECOVERY_AFTER_END)
             return entry
 
-    def _intent(self, branch: BranchName, tables: Iterable[TableIntent]) -> Intent:
+    def _intent(
+        self,
+        branch: BranchName,
+        tables: Iterable[TableIntent],
+        requires: tuple[Requirement, ...],
+    ) -> Intent:
+        draft = CommitDraft(
+            branch,
+            CommitId(self._clock.ulid()),
+            OperationKind.RECOVERY,
+            RECOVERY_ACTOR,
+            requires=requires,
+        )
         return Intent(
-            operation_id=OperationId(self._clock.ulid()),
-            writer_kind=OperationKind.RECOVERY,
-            branch=branch,
-            started_at=self._clock.now(),
+            OperationId(self._clock.ulid()),
+            draft,
+            self._clock.now(),
             tables=tuple(tables),
-            actor=RECOVERY_ACTOR,
-            commit_id=CommitId(self._clock.ulid()),
             owner=this_process(),
         )
 
@@ -239,7 +242,7 @@ class Recovery:
                 opened = self._manifest.open(intent.branch)
             except BranchNotFoundError:
                 return _Outcome(RecoveryKind.ORPHANED_BRANCH_DISCARDED)
-            if opened.table.address.ref != intent.branch_ref or opened.is_ended:
+            if opened.table.address.ref != intent.draft.ref or opened.is_ended:
                 return _Outcome(RecoveryKind.ORPHANED_BRANCH_DISCARDED)
             with suppress(ConflictError, BranchNotFoundError):
                 # The owner was stalled and published meanwhile: read the branch again.
@@ -264,7 +267,7 @@ class Recovery:
         if not intent.tables:
             # It moved no head, and needed its sidecar only to exclude others.
             return None
-        mode = mode_of(intent)
+        mode = mode_of(intent.kind)
         findings = [classify(mode, self._observe(state, intent)) for state in states]
         hit(Failpoint.RECOVERY_AFTER_CLASSIFY)
         match decide(findings):
@@ -275,7 +278,7 @@ class Recovery:
                     TableMove(state.pin.key, state.pin.version, state.head.version)
                     for state in states
                 )
-                commit = self._roll_forward(intent, own, states)
+                commit = self._roll_forward(intent, states)
                 return _Outcome(RecoveryKind.ROLLED_FORWARD, commit, moves)
             case _:
                 commit = self._restore(states, intent, own)
@@ -320,52 +323,45 @@ class Recovery:
             expected=table.expected_version,
             post_commit=table.post_commit_pin,
             confirmed=table.confirmed_version,
-            # Writers of the first sidecar schema did not sign their transactions.
-            is_ours=is_ours or intent.schema_version == 1,
+            is_ours=is_ours,
             is_restored=author is not None and author.writer is OperationKind.RECOVERY,
         )
 
     def _find_landed(self, opened: OpenManifest, candidates: Iterable[Intent]) -> Commit | None:
         """The commit that already resolved this write: its own, or a recovery's."""
         for candidate in candidates:
-            if candidate.commit_id is None:
-                continue
-            if commit := self._manifest.lookup(opened, candidate.commit_id):
+            if commit := self._manifest.lookup(opened, candidate.draft.commit_id):
                 return commit
         return None
 
-    def _roll_forward(self, intent: Intent, own: Intent, states: Sequence[_TableState]) -> Commit:
-        change = intent.schema_intent or SchemaIntent("")
-        changed = {pin.table_id: pin for pin in change.pins}
-        moved = tuple(
-            changed.pop(state.pin.table_id, state.pin).move(
+    def _roll_forward(self, intent: Intent, states: Sequence[_TableState]) -> Commit:
+        recorded = intent.draft
+        pins = {pin.table_id: pin for pin in recorded.pins}
+        for state in states:
+            pin = pins.get(state.pin.table_id, state.pin)
+            pins[pin.table_id] = pin.move(
                 version=state.head.version,
                 ref=state.intent.ref,
                 row_count=state.head.count_rows(),
             )
-            for state in states
-        )
-        publication = Publication(
-            intent.branch,
-            intent.commit_id or _commit_id(own),
-            intent.writer_kind,
-            pins=(*moved, *changed.values()),
-            tombstones=change.tombstones,
-            schema_digest=change.digest or None,
-            merged_parent=intent.merge_source_commit_id,
-            lineage=self._lineage(intent),
+        others = (change for change in recorded.changes if not isinstance(change, PinTable))
+        draft = replace(
+            recorded,
             actor=RECOVERY_ACTOR,
-            message=intent.message,
-            expecting=(*(state.expectation for state in states), *_conditions(intent)),
-            stream=None if intent.stream is None else intent.stream.batch,
+            changes=(
+                *map(PinTable, pins.values()),
+                *others,
+                AddHistory(self._lineage(intent)),
+            ),
+            requires=(*(state.requirement for state in states), *recorded.requires),
         )
-        commit = publish(self._manifest, self._clock, publication)
+        commit = publish(self._manifest, self._clock, draft)
         hit(Failpoint.RECOVERY_AFTER_ROLL_FORWARD)
         return commit
 
     def _lineage(self, intent: Intent) -> tuple[Commit, ...]:
         """The commits that only the merged branch has; none if that branch is gone."""
-        source_id = intent.merge_source_commit_id
+        source_id = intent.merged_parent
         if source_id is None:
             return ()
         now = self._manifest.current(intent.branch)
@@ -392,22 +388,19 @@ class Recovery:
                 state.pin.move(version=table.version, ref=state.intent.ref, row_count=count)
             )
             hit(Failpoint.RECOVERY_AFTER_EACH_RESTORE)
-        publication = Publication(
-            intent.branch,
-            _commit_id(own),
-            OperationKind.RECOVERY,
-            pins=tuple(pins),
-            actor=RECOVERY_ACTOR,
-            message=f"rolled back {intent.writer_kind} {intent.operation_id}",
-            expecting=(BranchIs(intent.branch_ref), *(state.expectation for state in states)),
+        draft = replace(
+            own.draft,
+            message=f"rolled back {intent.kind} {intent.operation_id}",
+            changes=tuple(map(PinTable, pins)),
+            requires=(BranchIs(intent.draft.ref), *(state.requirement for state in states)),
         )
-        commit = publish(self._manifest, self._clock, publication)
+        commit = publish(self._manifest, self._clock, draft)
         hit(Failpoint.RECOVERY_AFTER_ROLL_BACK)
         return commit
 
     def _write_schema_text(self, intent: Intent) -> None:
         """Do the last step of a schema change of main, whether it was published or not."""
-        if intent.schema_intent is None or not intent.branch.is_main:
+        if intent.draft.the(SetSchema) is None or not intent.branch.is_main:
             return
         try:
             write_schema_text(self._manifest)
@@ -423,16 +416,16 @@ class Recovery:
             recovered_at=self._clock.now(),
             kind=outcome.kind,
             operation_id=intent.operation_id,
-            writer_kind=intent.writer_kind,
+            writer_kind=intent.kind,
             branch=intent.branch,
-            recovery_for_actor=intent.actor,
+            recovery_for_actor=intent.draft.actor,
             commit_id=None if outcome.commit is None else outcome.commit.commit_id,
             tables=outcome.tables,
         )
 
 
 def _is_recovery(intent: Intent) -> bool:
-    return intent.writer_kind is OperationKind.RECOVERY
+    return intent.kind is OperationKind.RECOVERY
 
 
 def _earlier_recoveries(sidecars: SidecarSet, intent: Intent) -> list[Intent]:
@@ -442,11 +435,6 @@ def _earlier_recoveries(sidecars: SidecarSet, intent: Intent) -> list[Intent]:
 
 def _restore_intent(pin: TablePin) -> TableIntent:
     return TableIntent(pin.key, pin.location, pin.ref, pin.version, pin.version + 1)
-
-
-def _commit_id(own: Intent) -> CommitId:
-    assert own.commit_id is not None, "every recovery has one from its start"
-    return own.commit_id
 
 
 def _move_back(state: _TableState) -> TableMove:
@@ -471,20 +459,10 @@ def _outcome_of(landed: Commit, states: Sequence[_TableState]) -> _Outcome:
     return _Outcome(kind, landed, forward)
 
 
-def _conditions(intent: Intent) -> tuple[Expectation, ...]:
-    """What the write required of the branch, apart from its tables."""
-    schema = () if intent.schema_digest is None else (SchemaIs(intent.schema_digest),)
-    expected = intent.expect_head
-    head = () if expected is None else (HeadIs(expected, expected),)
-    step = intent.stream
-    stream = () if step is None else (StreamAt.before(step),)
-    return (BranchIs(intent.branch_ref), *schema, *head, *stream)
-
-
 def _unmet(intent: Intent, now: Snapshot, states: Sequence[_TableState]) -> bool:
     if len(states) < len(intent.tables):
         return True
-    return any(condition.unmet(now) for condition in _conditions(intent))
+    return any(requirement.unmet(now) for requirement in intent.draft.requires)
 
 
 def _unusable_error(intent: Intent, reason: str) -> RecoveryNeededError:
@@ -500,6 +478,6 @@ def _broken_error(
         for state, finding in zip(states, findings, strict=True)
         if finding is TableFinding.INVARIANT_VIOLATION
     ]
-    message = f"{intent.writer_kind} {intent.operation_id} cannot be recovered: {'; '.join(broken)}"
+    message = f"{intent.kind} {intent.operation_id} cannot be recovered: {'; '.join(broken)}"
     hint = "restore the graph's files from a backup, and report how this came about"
     return RecoveryNeededError(message, hint=hint, operation_id=intent.operation_id)

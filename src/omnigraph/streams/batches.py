@@ -29,7 +29,7 @@ from omnigraph.manifest.reader import Manifest
 from omnigraph.model.arguments import require_choice, require_path, require_text
 from omnigraph.model.streams import StreamBatch, require_stream_name
 from omnigraph.streams.standing import Repeat, judge
-from omnigraph.transaction.protocol import Order
+from omnigraph.transaction.writes import WriteRequest
 
 _log: Final = logging.getLogger(__name__)
 
@@ -134,13 +134,13 @@ class StreamWriter:
     """Writes the batches of one stream to a branch.
 
     Attributes:
-        order: Branch, actor and message of the commits.
+        request: Branch, actor and message of the commits.
     """
 
     manifest: Manifest
     loads: Loads
     clock: Clock
-    order: Order
+    request: WriteRequest
     settings: StreamSettings
 
     def write(
@@ -168,7 +168,7 @@ class StreamWriter:
         attempt = 0
         while True:
             standing = judge(
-                batch, self.manifest.current(self.order.branch), adopts=self.settings.adopts
+                batch, self.manifest.current(self.request.branch), adopts=self.settings.adopts
             )
             hit(Failpoint.STREAM_AFTER_LOOKUP)
             if isinstance(standing, Repeat):
@@ -178,7 +178,7 @@ class StreamWriter:
             rejects = self._rejects_file(batch)
             request = self._request(rows, engine, rejects)
             try:
-                result = self.loads.run(replace(self.order, stream=standing.step), request)
+                result = self.loads.run(replace(self.request, stream=standing.step), request)
             except (ConflictError, OutcomeUnknownError):
                 # What was lost is looked up again; a batch that landed is found then.
                 attempt += 1

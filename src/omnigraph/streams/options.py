@@ -17,7 +17,7 @@ from omnigraph.connector.options import (
     read_access,
     read_flag,
     read_number,
-    read_order,
+    read_request,
 )
 from omnigraph.errors import ErrorCode, InvalidInputError, InvalidParameterError
 from omnigraph.limits import CONNECTOR_PARALLELISM
@@ -31,7 +31,7 @@ from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.store import Store
 from omnigraph.streams.batches import StreamSettings
 from omnigraph.streams.checkpoints import Checkpoint
-from omnigraph.transaction.protocol import Order
+from omnigraph.transaction.writes import WriteRequest
 
 _READ: Final = (
     "graph", "path", "branch", "changes", "after", "maxCommits", "ops", "parallelism",
@@ -147,13 +147,13 @@ class SinkOptions:
     """Where and how a stream is written.
 
     Attributes:
-        order: The commits that batches make.
+        write: The commits that batches make.
         settings: As those of `graph.ingest`, under the names of its arguments.
         access: Who writes, and under which policy.
     """
 
     graph: str
-    order: Order
+    write: WriteRequest
     settings: StreamSettings
     checkpoint: Checkpoint
     access: Access
@@ -174,12 +174,12 @@ def parse_sink(options: Mapping[str, str]) -> SinkOptions:
         raise InvalidParameterError(message, hint=hint, name="checkpointLocation")
     checkpoint = Checkpoint.parse(given["checkpointlocation"])
     store = Store.open(given["graph"])
-    order, access = read_order(given), read_access(given)
+    write, access = read_request(given), read_access(given)
     authority = access.authority(store.root.uri)
     # Before anything is looked up: a refusal must not say what is there.
-    authority.admit(order, ())
-    with authority.conceal(order.branch):
-        now = Manifest(store).current(order.branch)
+    authority.admit(write)
+    with authority.conceal(write.branch):
+        now = Manifest(store).current(write.branch)
     rejects = given.get("rejects")
     settings = StreamSettings.parse(
         given.get("stream", checkpoint.location),
@@ -197,7 +197,7 @@ def parse_sink(options: Mapping[str, str]) -> SinkOptions:
     )
     if isinstance(settings.of, str):
         Catalogs(store.objects).of(now.schema_digest).type_named(settings.of)
-    return SinkOptions(store.root.uri, order, settings, checkpoint, access)
+    return SinkOptions(store.root.uri, write, settings, checkpoint, access)
 
 
 def _require_known(options: Mapping[str, str], known: tuple[str, ...]) -> dict[str, str]:

@@ -87,7 +87,7 @@ class StreamSink(DataSourceStreamArrowWriter):
         options, clock = self._task.options, SystemClock()
         manifest = Manifest(Store.open(options.graph))
         loads = open_loads(manifest, clock, options.access)
-        return StreamWriter(manifest, loads, clock, options.order, options.settings)
+        return StreamWriter(manifest, loads, clock, options.write, options.settings)
 
 
 def open_sink(

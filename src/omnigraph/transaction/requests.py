@@ -37,8 +37,7 @@ from omnigraph.manifest.reader import Manifest
 from omnigraph.model.arguments import require_text
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
-from omnigraph.transaction.protocol import Attempt, Order
-from omnigraph.transaction.work import TransactionResult
+from omnigraph.transaction.writes import KeyedAttempt, WriteOutcome, WriteRequest
 
 _FORMAT: Final = 1
 
@@ -120,17 +119,17 @@ class Requests:
 
     def run(
         self,
-        order: Order,
+        request: WriteRequest,
         key: RequestKey,
-        execute: Callable[[Order], Result],
+        execute: Callable[[WriteRequest], Result],
         *,
         read: Callable[[Mapping[str, Any]], Result],
-        preview: Callable[[TransactionResult[Any]], Result],
+        preview: Callable[[WriteOutcome[Any]], Result],
     ) -> Result:
-        """Carry out a write unless it was carried out under its key; its result in either case.
+        """Run a write unless it was run under its key; its result in either case.
 
         Args:
-            execute: Runs the write as the order says.
+            execute: Runs the write.
             read: The result from what `to_json` made of it.
             preview: The result of a transaction that is about to land.
 
@@ -141,14 +140,16 @@ class Requests:
         """
         unknown: OutcomeUnknownError | None = None
         for _ in range(REQUEST_ATTEMPTS_MAX):
-            record = self._find(order.actor, key)
+            record = self._find(request.actor, key)
             if record is not None and self._is_done(record):
                 return read(record.result)
             try:
-                result = execute(replace(order, attempt=self._attempt(order, key, record, preview)))
+                result = execute(
+                    replace(request, attempt=self._attempt(request, key, record, preview))
+                )
             except OmnigraphError as failure:
                 # What failed may be a repetition of what has landed meanwhile.
-                now = self._find(order.actor, key)
+                now = self._find(request.actor, key)
                 if now is not None and self._is_done(now):
                     return read(now.result)
                 if isinstance(failure, OutcomeUnknownError):
@@ -158,11 +159,11 @@ class Requests:
                     raise
             else:
                 if result.commit_id is None:
-                    now = self._find(order.actor, key)
+                    now = self._find(request.actor, key)
                     if now is not None and self._is_done(now):
                         # There was nothing to change because a concurrent attempt had landed.
                         return read(now.result)
-                    self._keep(order, key, record, None, result.to_json())
+                    self._keep(request, key, record, None, result.to_json())
                 return result
         raise unknown or _taken_error(key)
 
@@ -185,18 +186,18 @@ class Requests:
 
     def _attempt(
         self,
-        order: Order,
+        request: WriteRequest,
         key: RequestKey,
         record: _Record | None,
-        preview: Callable[[TransactionResult[Any]], Result],
-    ) -> Attempt:
+        preview: Callable[[WriteOutcome[Any]], Result],
+    ) -> KeyedAttempt:
         repeated = None if record is None or self._is_expired(record) else record.commit_id
 
-        def keep(landing: TransactionResult[Any], commit_id: CommitId) -> None:
+        def keep(landing: WriteOutcome[Any], commit_id: CommitId) -> None:
             result = {**preview(landing).to_json(), "commit_id": commit_id}
-            self._keep(order, key, record, commit_id, result)
+            self._keep(request, key, record, commit_id, result)
 
-        return Attempt(keep, repeated)
+        return KeyedAttempt(keep, repeated)
 
     def _is_expired(self, record: _Record) -> bool:
         age = self._clock.now() - record.created_at
@@ -234,7 +235,7 @@ class Requests:
 
     def _keep(
         self,
-        order: Order,
+        request: WriteRequest,
         key: RequestKey,
         before: _Record | None,
         commit_id: CommitId | None,
@@ -243,8 +244,8 @@ class Requests:
         """Record a result, unless another process has recorded one since."""
         first = before is None or self._is_expired(before)
         created_at = self._clock.now() if before is None or first else before.created_at
-        record = _Record(key.fingerprint, commit_id, order.branch, created_at, result)
-        path, data = key.path(order.actor), _encode(record)
+        record = _Record(key.fingerprint, commit_id, request.branch, created_at, result)
+        path, data = key.path(request.actor), _encode(record)
         if before is None:
             kept = self._objects.put_if_absent(path, data)
         else:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Protocol
 
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.snapshots import data_at
@@ -14,17 +16,36 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.store import Store
 
 
+class Admit(Protocol):
+    """Refuses a plan by the types that it changes and reads, before it reads a row."""
+
+    def __call__(self, *, changes: Collection[str] = (), reads: Collection[str] = ()) -> None:
+        """Raise NotAllowedError if the actor may not change, or not read, one of these types."""
+        ...
+
+
+def _admit_all(*, changes: Collection[str] = (), reads: Collection[str] = ()) -> None:
+    """Refuse nothing: nobody limits who plans on the view."""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """The graph at one commit, as a writer plans on it.
 
     Attributes:
         data: Opens the tables at this commit.
+        admit: Called by a planner with the types that it will change and read, before it reads.
     """
 
     snapshot: Snapshot
     catalog: Catalog
     data: Data
+    admit: Admit = _admit_all
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether `admit` may refuse anything, so that types are worth looking up for it."""
+        return self.admit is not _admit_all
 
 
 def view_of(manifest: Manifest, catalogs: Catalogs, branch: BranchName) -> View:

@@ -27,8 +27,9 @@ from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from omnigraph.maintenance.cleanup.refs import clean_refs
 from omnigraph.manifest.branches import Branches
+from omnigraph.manifest.drafts import CommitDraft
 from omnigraph.manifest.layout import MANIFEST, RECOVERY
-from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.publisher import publish
 from omnigraph.manifest.reader import Manifest, OpenManifest
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import OperationKind
@@ -574,7 +575,7 @@ def test_no_commit_is_lost_with_a_branch_that_is_deleted_once_merged(graph):
     def land() -> None:
         """The publish of a writer that found the branch before anybody began to delete it."""
         commit_id = CommitId(graph._clock.ulid())
-        empty = Publication(BranchName("draft"), commit_id, OperationKind.LOAD)
+        empty = CommitDraft(BranchName("draft"), commit_id, OperationKind.LOAD)
         landed.append(publish(manifest_at(graph.uri), graph._clock, empty))
 
     with once_at(Failpoint.BRANCH_AFTER_MARK, land):

@@ -16,7 +16,7 @@ from omnigraph.model.names import MAIN
 from omnigraph.policy.authority import Access
 from omnigraph.recovery.scratch import find_scratch
 from omnigraph.storage.objects import Objects
-from omnigraph.transaction.protocol import Order
+from omnigraph.transaction.writes import WriteRequest
 from tests.support.writers import furnished
 
 COLUMNS = StructType([StructField("name", StringType())])
@@ -40,7 +40,7 @@ def _stuck(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def save(graph: Graph, name: str) -> None:
     scratch = Scratch(graph._store.root, SystemClock().ulid())
-    order = Order(OperationKind.LOAD, MAIN)
+    order = WriteRequest(OperationKind.LOAD, MAIN)
     writer = LoadWriter(SaveTask("Person", COLUMNS, order, "append", scratch, Access()))
     writer.commit([writer.write(iter([pa.record_batch({"name": [name]})]))])
 

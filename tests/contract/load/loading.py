@@ -18,7 +18,7 @@ from omnigraph.load.loads import LoadRequest, Loads
 from omnigraph.load.results import LoadResult
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.names import MAIN, BranchName
-from omnigraph.transaction.protocol import Order
+from omnigraph.transaction.writes import WriteRequest
 
 Counts = tuple[int, int, int]
 """Inserted, updated, deleted."""
@@ -34,7 +34,7 @@ class Loaded:
     def load(self, source: Any, mode: str = "append", **more: Any) -> LoadResult:
         """Carry out a load."""
         branch = BranchName.parse(more.pop("branch", str(MAIN)))
-        order = Order(OperationKind.LOAD, branch, message=more.pop("message", None))
+        order = WriteRequest(OperationKind.LOAD, branch, message=more.pop("message", None))
         loads = Loads(
             self.graph._transactions,
             self.graph._backends.of,

@@ -432,7 +432,7 @@ def test_the_ref_of_a_type_that_its_branch_dropped_stays(graph):
 
 
 def test_a_schema_change_that_slept_for_half_a_day_creates_its_tables_again(graph, monkeypatch):
-    monkeypatch.setattr("omnigraph.transaction.protocol.STAGED_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("omnigraph.transaction.commit.STAGED_SECONDS_MAX", 0.0)
     made = len(tables_of(graph))
 
     def wake_up() -> None:

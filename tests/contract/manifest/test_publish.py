@@ -22,10 +22,11 @@ from omnigraph.errors import (
 from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.limits import PUBLISH_ATTEMPTS_MAX
 from omnigraph.manifest import lineage, publisher
-from omnigraph.manifest.expectations import HeadIs, SchemaIs, TableAt
+from omnigraph.manifest.drafts import CommitDraft, DropTable
 from omnigraph.manifest.layout import MANIFEST
-from omnigraph.manifest.publisher import Publication, publish
+from omnigraph.manifest.publisher import publish
 from omnigraph.manifest.reader import Manifest
+from omnigraph.manifest.requirements import HeadIs, SchemaIs, TableAt
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
@@ -158,8 +159,11 @@ def test_a_dropped_table_leaves_a_tombstone_and_no_pin(graph: omnigraph.Graph) -
     publish(
         manifest,
         clock,
-        Publication(
-            MAIN, CommitId(clock.ulid()), OperationKind.SCHEMA_APPLY, tombstones=(tombstone,)
+        CommitDraft(
+            MAIN,
+            CommitId(clock.ulid()),
+            OperationKind.SCHEMA_APPLY,
+            changes=(DropTable(tombstone),),
         ),
     )
     advance(manifest, PERSON)
@@ -169,7 +173,7 @@ def test_a_dropped_table_leaves_a_tombstone_and_no_pin(graph: omnigraph.Graph) -
     assert after.tombstones == (tombstone,)
 
 
-def test_an_unmet_expectation_names_the_table_and_both_versions(graph: omnigraph.Graph) -> None:
+def test_unmet_requirement_names_table_and_versions(graph: omnigraph.Graph) -> None:
     manifest = manifest_at(graph.uri)
     stale = manifest.current(MAIN)
     advance(manifest, PERSON)
@@ -190,21 +194,21 @@ def test_a_required_head_or_schema_that_moved_is_refused(graph: omnigraph.Graph)
 
     head = stale.head.commit_id
     with pytest.raises(StaleHeadError, match=head):
-        publish_pin(manifest, pin, expecting=(HeadIs(head, head),))
+        publish_pin(manifest, pin, requires=(HeadIs(head, head),))
     with pytest.raises(ConflictError) as refused:
-        publish_pin(manifest, pin, expecting=(SchemaIs("another"),))
+        publish_pin(manifest, pin, requires=(SchemaIs("another"),))
 
     assert refused.value.code is ErrorCode.SCHEMA_CHANGED
     assert manifest.current(MAIN).pin(CITY) == pin
 
 
-def test_every_unmet_expectation_is_named(graph: omnigraph.Graph) -> None:
+def test_every_unmet_requirement_is_named(graph: omnigraph.Graph) -> None:
     manifest = manifest_at(graph.uri)
     pin = manifest.current(MAIN).pin(CITY)
     wrong = (TableAt(PERSON, 7, None), TableAt(CITY, 9, None))
 
     with pytest.raises(TableConflictError) as refused:
-        publish_pin(manifest, pin, expecting=wrong)
+        publish_pin(manifest, pin, requires=wrong)
 
     said = [refused.value.message, *refused.value.__notes__]
     assert "node:Person" in said[0]

@@ -13,7 +13,7 @@ from omnigraph.merge.run import Merges
 from omnigraph.model.names import MAIN
 from omnigraph.schema.arrow import table_schema
 from omnigraph.storage import staging
-from omnigraph.transaction.work import Stage
+from omnigraph.transaction.writes import Stage
 from tests.contract.merge.oracle import ConflictKey, Row, Rows
 from tests.support.graphs import graph_with
 from tests.support.writers import deletes, write

@@ -16,9 +16,10 @@ from omnigraph.model.commits import OperationKind
 from omnigraph.model.names import MAIN
 from omnigraph.mutation.plan import Mutation, Mutations
 from omnigraph.mutation.results import MutationReport, MutationResult, result_of
-from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.policy.authority import UNLIMITED
+from omnigraph.transaction.commit import Transactions
 from omnigraph.transaction.view import View, view_of
-from omnigraph.transaction.work import Work
+from omnigraph.transaction.writes import WritePlan, WriteRequest
 from tests.support.graphs import Rows, add_indexes, graph_with
 
 Counts = tuple[int, int, int]
@@ -48,14 +49,16 @@ class Mutated:
         """The graph as it is."""
         return view_of(self.graph._manifest, self.catalogs, MAIN)
 
-    def plan(self, body: str, declared: str = "", /, **parameters: object) -> Work[MutationReport]:
+    def plan(
+        self, body: str, declared: str = "", /, **parameters: object
+    ) -> WritePlan[MutationReport]:
         """What the statements would change."""
         return self.prepared(body, declared, **parameters).plan(self.view())
 
     def run(self, body: str, declared: str = "", /, **parameters: object) -> MutationResult:
         """Carry the statements out."""
         mutation = self.prepared(body, declared, **parameters)
-        order = Order(OperationKind.MUTATION, MAIN)
+        order = WriteRequest(OperationKind.MUTATION, MAIN)
         return result_of(self.transactions.run(order, mutation.plan))
 
     def counts(self, body: str, declared: str = "", /, **parameters: object) -> dict[str, Counts]:
@@ -94,5 +97,5 @@ def mutated(
     if indexed:
         add_indexes(graph)
     clock, catalogs = SystemClock(), Catalogs(graph._store.objects)
-    transactions = Transactions(graph._manifest, clock, catalogs)
+    transactions = Transactions(graph._manifest, clock, catalogs, UNLIMITED)
     return Mutated(graph, Mutations(graph._queries, clock), transactions, catalogs)

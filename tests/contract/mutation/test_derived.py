@@ -147,7 +147,7 @@ def test_a_match_sees_what_earlier_statements_wrote(graph: Mutated):
 def test_what_the_match_read_must_not_have_moved(graph: Mutated):
     work = graph.plan(f"insert Knows {{ from: $a  to: $b }} from {COLLEAGUES}")
     assert {key.type_name for key in work.reads} >= {"In", "Person"}
-    assert not work.replans
+    assert not work.can_replan
 
 
 def test_many_rows_are_planned_at_once(make: Make):

@@ -116,4 +116,4 @@ def test_numbers_have_to_fit_and_rules_have_to_hold(graph: Mutated):
 def test_what_a_block_read_must_not_have_moved(graph: Mutated):
     work = graph.plan('update $t: Team set { size: count { $_ in $t } } where name = "red"')
     assert {key.type_name for key in work.reads} >= {"In", "Team"}
-    assert not work.replans
+    assert not work.can_replan

@@ -82,7 +82,7 @@ def test_a_plan_says_what_it_relies_on(
     work = people.plan(body)
 
     assert set(work.changes) == changes
-    assert (set(work.reads), set(work.guards), work.replans) == (reads, guards, replans)
+    assert (set(work.reads), set(work.locks), work.can_replan) == (reads, guards, replans)
 
 
 def test_a_plan_writes_nothing_and_can_be_made_again(people: Mutated):

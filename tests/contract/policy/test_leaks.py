@@ -23,12 +23,15 @@ from omnigraph.documents.operations import OPERATIONS
 from omnigraph.documents.values import to_document
 from omnigraph.errors import OmnigraphError
 from omnigraph.lang.source import Source
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.policy.authority import Authority
 from omnigraph.policy.policies import AccessPolicy
 from omnigraph.policy.sight import EVERYTHING, Sight
 from omnigraph.schema.steps import StepKind
 from omnigraph.server.app import _ROUTERS
-from omnigraph.transaction.protocol import Transactions
+from omnigraph.transaction.commit import Transactions
+from omnigraph.transaction.view import View, view_at
+from omnigraph.transaction.writes import WriteRequest
 from tests.contract.policy.hidden_worlds import (
     ACTORS,
     HIDDEN,
@@ -507,7 +510,10 @@ def no_sight(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_plans(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Transactions, "require_admitted", lambda *_, **__: None)
+    def unlimited(self: Transactions, _: WriteRequest, snapshot: Snapshot) -> View:
+        return view_at(self._store, self._catalogs, snapshot)
+
+    patch.setattr(Transactions, "_view_at", unlimited)
 
 
 def no_conflicts(patch: pytest.MonkeyPatch) -> None:

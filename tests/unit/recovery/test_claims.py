@@ -10,8 +10,9 @@ import pytest
 from omnigraph.errors import ConflictError, ErrorCode, RecoveryNeededError, StorageError
 from omnigraph.failpoints import Failpoint, arm
 from omnigraph.limits import EXCLUSION_SECONDS_MAX, LEASE_SECONDS
+from omnigraph.manifest.drafts import CommitDraft
 from omnigraph.model.commits import OperationKind
-from omnigraph.model.ids import OperationId
+from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import TableKey
 from omnigraph.recovery.claims import claim
@@ -36,8 +37,7 @@ class Scene:
     def intent(self, *keys: TableKey, owner: Owner | None = None) -> Intent:
         return Intent(
             OperationId(self.clock.ulid()),
-            OperationKind.MUTATION,
-            MAIN,
+            CommitDraft(MAIN, CommitId(self.clock.ulid()), OperationKind.MUTATION),
             self.clock.now(),
             tuple(TableIntent(key, f"nodes/{key.type_name}", None, 1, 2) for key in keys),
             owner=owner or Owner("elsewhere", 1, 1),
@@ -105,9 +105,13 @@ def _yielded(scene: Scene, other: Intent, met: list[set[str]]) -> None:
     scene.sidecars.delete(other.operation_id)
 
 
+def _on_draft(intent: Intent) -> Intent:
+    return replace(intent, draft=replace(intent.draft, branch=BranchName("draft")))
+
+
 OTHERS: dict[str, Callable[[Scene], Intent]] = {
     "another table": lambda scene: scene.intent(CITY),
-    "another branch": lambda scene: replace(scene.intent(PERSON), branch=BranchName("draft")),
+    "another branch": lambda scene: _on_draft(scene.intent(PERSON)),
     "a process that is gone": lambda scene: scene.intent(PERSON, owner=_this(started=-1)),
     "work that ended here": lambda scene: scene.intent(PERSON, owner=_this()),
 }

@@ -1,13 +1,10 @@
 """What heads say and what is to be done: the protocol's table, then every small case there is."""
 
-from datetime import UTC, datetime
 from itertools import combinations_with_replacement, product
 
 import pytest
 
 from omnigraph.model.commits import OperationKind
-from omnigraph.model.ids import OperationId
-from omnigraph.model.names import MAIN
 from omnigraph.recovery.classify import (
     Decision,
     Observation,
@@ -17,7 +14,6 @@ from omnigraph.recovery.classify import (
     decide,
     mode_of,
 )
-from omnigraph.recovery.intents import Intent
 
 BROKEN = TableFinding.INVARIANT_VIOLATION
 STILL = TableFinding.NO_MOVEMENT
@@ -42,43 +38,40 @@ def seen(
 
 # fmt: off
 CASES = {
-    #                                      H  M  E  P  C                   strict  confirm loose
-    "below its pin":                 (seen(4, 5, 5, 6),                    BROKEN, BROKEN, BROKEN),
-    "far below its pin":             (seen(1, 9, 5, 6, 6),                 BROKEN, BROKEN, BROKEN),
-    "at its pin":                    (seen(5, 5, 5, 6),                    STILL,  STILL,  STILL),
-    "at a pin that moved on":        (seen(7, 7, 5, 6),                    STILL,  STILL,  STILL),
-    "at its pin, confirmed":         (seen(5, 5, 5, 6, 6),                 STILL,  STILL,  STILL),
-    "one step, ours":                (seen(6, 5, 5, 6),                    PAST,   HALF,   PAST),
-    "one step, ours, confirmed":     (seen(6, 5, 5, 6, 6),                 PAST,   PAST,   PAST),
-    "one step, confirmed elsewhere": (seen(6, 5, 5, 6, 7),                 PAST,   ODD,    PAST),
-    "one step, another's":           (seen(6, 5, 5, 6, 6, ours=False),     ODD,    ODD,    ODD),
-    "one step from another pin":     (seen(6, 5, 4, 6, 6),                 ODD,    ODD,    ODD),
-    "one step to another place":     (seen(6, 5, 5, 7, 6),                 ODD,    ODD,    ODD),
-    "one step, restored":            (seen(6, 5, 5, 6, 6, restored=True),  ODD,    ODD,    ODD),
-    "two steps of two, ours":        (seen(7, 5, 5, 7),                    PAST,   HALF,   PAST),
-    "two steps of two, another's":   (seen(7, 5, 5, 7, ours=False),        FAR,    HALF,   PAST),
-    "two steps of two, other pin":   (seen(7, 5, 4, 7),                    FAR,    HALF,   FAR),
-    "two steps of two, restored":    (seen(7, 5, 5, 7, restored=True),     FAR,    HALF,   FAR),
-    "two steps of two, confirmed":   (seen(7, 5, 5, 7, 7),                 PAST,   PAST,   PAST),
-    "one step of two":               (seen(6, 5, 5, 7),                    ODD,    HALF,   ODD),
-    "three steps of two":            (seen(8, 5, 5, 7),                    FAR,    HALF,   PAST),
-    "two steps":                     (seen(7, 5, 5, 6),                    FAR,    HALF,   PAST),
-    "two steps, confirmed":          (seen(7, 5, 5, 6, 7),                 FAR,    PAST,   PAST),
-    "two steps, confirmed one":      (seen(7, 5, 5, 6, 6),                 FAR,    FAR,    PAST),
-    "two steps, another's":          (seen(7, 5, 5, 6, 7, ours=False),     FAR,    PAST,   PAST),
-    "two steps from another pin":    (seen(7, 5, 4, 6, 7),                 FAR,    FAR,    FAR),
-    "two steps, restored":           (seen(7, 5, 5, 6, 7, restored=True),  FAR,    FAR,    FAR),
+    #                                      H  M  E  P  C                   strict  confirm
+    "below its pin":                 (seen(4, 5, 5, 6),                    BROKEN, BROKEN),
+    "far below its pin":             (seen(1, 9, 5, 6, 6),                 BROKEN, BROKEN),
+    "at its pin":                    (seen(5, 5, 5, 6),                    STILL,  STILL),
+    "at a pin that moved on":        (seen(7, 7, 5, 6),                    STILL,  STILL),
+    "at its pin, confirmed":         (seen(5, 5, 5, 6, 6),                 STILL,  STILL),
+    "one step, ours":                (seen(6, 5, 5, 6),                    PAST,   HALF),
+    "one step, ours, confirmed":     (seen(6, 5, 5, 6, 6),                 PAST,   PAST),
+    "one step, confirmed elsewhere": (seen(6, 5, 5, 6, 7),                 PAST,   ODD),
+    "one step, another's":           (seen(6, 5, 5, 6, 6, ours=False),     ODD,    ODD),
+    "one step from another pin":     (seen(6, 5, 4, 6, 6),                 ODD,    ODD),
+    "one step to another place":     (seen(6, 5, 5, 7, 6),                 ODD,    ODD),
+    "one step, restored":            (seen(6, 5, 5, 6, 6, restored=True),  ODD,    ODD),
+    "two steps of two, ours":        (seen(7, 5, 5, 7),                    PAST,   HALF),
+    "two steps of two, another's":   (seen(7, 5, 5, 7, ours=False),        FAR,    HALF),
+    "two steps of two, other pin":   (seen(7, 5, 4, 7),                    FAR,    HALF),
+    "two steps of two, restored":    (seen(7, 5, 5, 7, restored=True),     FAR,    HALF),
+    "two steps of two, confirmed":   (seen(7, 5, 5, 7, 7),                 PAST,   PAST),
+    "one step of two":               (seen(6, 5, 5, 7),                    ODD,    HALF),
+    "three steps of two":            (seen(8, 5, 5, 7),                    FAR,    HALF),
+    "two steps":                     (seen(7, 5, 5, 6),                    FAR,    HALF),
+    "two steps, confirmed":          (seen(7, 5, 5, 6, 7),                 FAR,    PAST),
+    "two steps, confirmed one":      (seen(7, 5, 5, 6, 6),                 FAR,    FAR),
+    "two steps, another's":          (seen(7, 5, 5, 6, 7, ours=False),     FAR,    PAST),
+    "two steps from another pin":    (seen(7, 5, 4, 6, 7),                 FAR,    FAR),
+    "two steps, restored":           (seen(7, 5, 5, 6, 7, restored=True),  FAR,    FAR),
 }
 # fmt: on
 
 
-@pytest.mark.parametrize(
-    ("observed", "strict", "confirmed", "loose"), CASES.values(), ids=CASES.keys()
-)
-def test_classify(observed, strict, confirmed, loose):
+@pytest.mark.parametrize(("observed", "strict", "confirmed"), CASES.values(), ids=CASES.keys())
+def test_classify(observed, strict, confirmed):
     assert classify(ProofMode.STRICT, observed) is strict
     assert classify(ProofMode.CONFIRMED, observed) is confirmed
-    assert classify(ProofMode.LOOSE, observed) is loose
 
 
 EVERY = [
@@ -141,23 +134,7 @@ def test_a_write_that_names_no_table_is_rolled_back():
     assert decide([]) is Decision.ROLL_BACK
 
 
-@pytest.mark.parametrize(
-    ("kind", "mode", "mode_at_first"),
-    [
-        (OperationKind.MUTATION, ProofMode.STRICT, ProofMode.STRICT),
-        (OperationKind.LOAD, ProofMode.STRICT, ProofMode.STRICT),
-        (OperationKind.EMBED, ProofMode.STRICT, ProofMode.STRICT),
-        (OperationKind.MERGE, ProofMode.CONFIRMED, ProofMode.LOOSE),
-        (OperationKind.SCHEMA_APPLY, ProofMode.CONFIRMED, ProofMode.LOOSE),
-        # They move a head by as many versions as their sidecar says, and at first said none.
-        (OperationKind.INDEX, ProofMode.STRICT, ProofMode.LOOSE),
-        (OperationKind.OPTIMIZE, ProofMode.STRICT, ProofMode.LOOSE),
-    ],
-)
-def test_each_kind_of_writer_has_its_mode(kind, mode, mode_at_first):
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    intent = Intent(OperationId("x"), kind, MAIN, now, (), schema_version=2)
-    oldest = Intent(OperationId("x"), kind, MAIN, now, (), schema_version=1)
-
-    assert mode_of(intent) is mode
-    assert mode_of(oldest) is mode_at_first
+@pytest.mark.parametrize("kind", OperationKind)
+def test_merges_and_schema_changes_have_to_confirm(kind):
+    confirms = kind in (OperationKind.MERGE, OperationKind.SCHEMA_APPLY)
+    assert (mode_of(kind) is ProofMode.CONFIRMED) is confirms

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.manifest.drafts import CommitDraft
 from omnigraph.model.commits import OperationKind
-from omnigraph.model.ids import OperationId
+from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN
 from omnigraph.recovery import owners
 from omnigraph.recovery.intents import Intent
@@ -140,7 +141,8 @@ def test_a_process_whose_name_is_a_trap_is_read_right(tmp_path, here):
 def test_an_intent_is_live_while_its_lease_runs_and_its_owner_may_be(here):
     now = datetime(2026, 1, 1, tzinfo=UTC)
     until = now + timedelta(seconds=1)
-    intent = Intent(WORK, OperationKind.LOAD, MAIN, now, (), lease_until=until)
+    draft = CommitDraft(MAIN, CommitId("x"), OperationKind.LOAD)
+    intent = Intent(WORK, draft, now, lease_until=until)
 
     assert is_live(intent, now)
     assert not is_live(intent, until)

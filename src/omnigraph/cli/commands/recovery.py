@@ -18,8 +18,7 @@ from omnigraph.errors import NotFoundError
 
 if TYPE_CHECKING:
     from omnigraph.recovery.entries import RecoveryEntry
-    from omnigraph.recovery.intents import Intent
-    from omnigraph.recovery.sidecars import Unreadable
+    from omnigraph.recovery.sidecars import PendingWrite, Unreadable
     from omnigraph.remote.graph import AnyGraph
 
 group = typer.Typer(
@@ -49,7 +48,7 @@ class Pending:
 
     operation_id: str
     state: State
-    content: Intent | Unreadable
+    content: PendingWrite | Unreadable
 
 
 @group.command("list")
@@ -124,11 +123,8 @@ def _pending(handle: AnyGraph) -> list[Pending]:
     """Every sidecar, newest first: ids are ordered by the time of their creation."""
     sidecars = handle.recoveries.pending()
     pending = [
-        *(Pending(intent.operation_id, State.LIVE, intent) for intent in sidecars.live),
-        *(
-            Pending(intent.operation_id, State.INTERRUPTED, intent)
-            for intent in sidecars.interrupted
-        ),
+        *(Pending(write.operation_id, State.LIVE, write) for write in sidecars.live),
+        *(Pending(write.operation_id, State.INTERRUPTED, write) for write in sidecars.interrupted),
         *(
             Pending(PurePosixPath(unreadable.path).stem, State.UNREADABLE, unreadable)
             for unreadable in sidecars.unreadable
@@ -182,12 +178,12 @@ def _pending_facts(pending: Pending) -> dict[str, object]:
         "lease_until": content.lease_until,
         "commit_id": content.commit_id,
         "resolves": content.resolves,
-        "process": content.owner and content.owner.pid,
+        "process": content.process,
         "tables": [
             {
                 "table_key": str(table.key),
-                "from": table.expected_version,
-                "to": table.post_commit_pin,
+                "from": table.from_version,
+                "to": table.to_version,
             }
             for table in content.tables
         ],

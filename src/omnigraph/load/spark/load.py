@@ -56,7 +56,7 @@ from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.staging import StagedWrite, stage_change, stage_whole
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Stage, Work
+from omnigraph.transaction.writes import Stage, WritePlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class SparkLoad:
         # Opened here: the start of Spark does not count as reading.
         return cls(SparkEngine(engine.session), setup)
 
-    def plan(self, view: View) -> Work[LoadReport]:
+    def plan(self, view: View) -> WritePlan[LoadReport]:
         """See `EngineLoad.plan`."""
         setup, stages = self.setup, self.setup.stages
         setup.require_schema(view)

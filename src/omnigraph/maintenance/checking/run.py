@@ -40,7 +40,7 @@ from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.model.tables import TableKey, TablePin
-from omnigraph.recovery.intents import Intent
+from omnigraph.recovery.sidecars import PendingWrite
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.schema import codec
 from omnigraph.schema.accepted import AcceptedSchema
@@ -270,14 +270,14 @@ class _Check:
             path = sidecar.path
             finding = Finding(Invariant.SIDECAR, path, path, problem, sidecar.next_step)
             self.notebook.find(finding)
-        for intent in pending.live:
+        for write in pending.live:
             problem = "it is in progress, or may be until its lease expires"
             step = "nothing: check again when it is done"
-            self.notebook.note(_write_finding(intent, problem, step))
-        for intent in pending.interrupted:
+            self.notebook.note(_write_finding(write, problem, step))
+        for write in pending.interrupted:
             problem = "it was interrupted, and has not been recovered yet"
             step = "see 'omnigraph recovery list'; the next command that writes does it"
-            self.notebook.find(_write_finding(intent, problem, step))
+            self.notebook.find(_write_finding(write, problem, step))
 
     def _check_recoveries(self) -> None:
         try:
@@ -314,9 +314,9 @@ class _Check:
             self.notebook.note(Finding(Invariant.BRANCH, subject, place, problem, step))
 
 
-def _write_finding(intent: Intent, problem: str, step: str) -> Finding:
-    subject = f"{intent.writer_kind} {intent.operation_id}"
-    return Finding(Invariant.SIDECAR, subject, f"branch {intent.branch}", problem, step)
+def _write_finding(write: PendingWrite, problem: str, step: str) -> Finding:
+    subject = f"{write.writer_kind} {write.operation_id}"
+    return Finding(Invariant.SIDECAR, subject, f"branch {write.branch}", problem, step)
 
 
 def _declared_digest(text: str) -> str | None:

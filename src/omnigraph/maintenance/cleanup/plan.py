@@ -22,6 +22,7 @@ from omnigraph.maintenance.cleanup.results import OrphanedRef, Trouble
 from omnigraph.maintenance.cleanup.survey import GraphSurvey, Place, read_contents, survey_graph
 from omnigraph.maintenance.cleanup.unused_tables import find_unused_tables
 from omnigraph.maintenance.retention import RetentionRules, find_kept
+from omnigraph.manifest.drafts import SetSchema
 from omnigraph.manifest.layout import MANIFEST, RECOVERIES, RETENTION, SCHEMAS
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.rows import Contents
@@ -306,7 +307,7 @@ class _Planning:
                 moved = range(table.expected_version, table.post_commit_pin + 1)
                 named[table.location, table.ref].update(moved)
                 named[table.location, table.pinned_ref].add(table.expected_version)
-            for pin in () if intent.schema_intent is None else intent.schema_intent.pins:
+            for pin in intent.draft.pins:
                 named[pin.location, pin.ref].add(pin.version)
         return named
 
@@ -465,8 +466,8 @@ class _Planning:
     ) -> Iterator[Entry]:
         digests = {commit.schema_digest for commit in kept.values()}
         for intent in self.survey.intents:
-            digests |= {intent.schema_digest or ""}
-            digests |= {"" if intent.schema_intent is None else intent.schema_intent.digest}
+            schema = intent.draft.the(SetSchema)
+            digests |= {intent.schema_digest or "", "" if schema is None else schema.digest}
         needed = {schema_path(digest) for digest in digests}
         for entry in stored:
             if entry.path not in needed and self.ages.is_staged_long_ago(entry.written_at):

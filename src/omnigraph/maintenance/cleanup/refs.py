@@ -289,7 +289,7 @@ def _collect_references(
     }
     living = {branch.ref: branch.source_ref for branch in survey.branches}
     retired = [branch for branch in manifest.names.retired_branches() if branch.ref not in living]
-    is_merging = any(intent.merge_source_commit_id is not None for intent in intents)
+    is_merging = any(intent.merged_parent is not None for intent in intents)
     since = ages.now - ages.nameless
     old = [branch for branch in retired if branch.retired_at and branch.retired_at <= since]
     released: frozenset[RetiredBranch] = frozenset()

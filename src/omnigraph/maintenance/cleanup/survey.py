@@ -79,12 +79,7 @@ class GraphSurvey:
     @property
     def needs(self) -> Needs:
         """The commits that are needed, whatever rules say."""
-        writes = {
-            commit_id
-            for intent in self.intents
-            for commit_id in (intent.merge_source_commit_id, intent.expect_head, intent.commit_id)
-            if commit_id is not None
-        }
+        writes = {commit_id for intent in self.intents for commit_id in intent.named_commits}
         retired_at = {branch.ref: branch.retired_at for branch in self.retired}
         newest: dict[str, Commit] = {}
         for commit in self.commits.values():
@@ -147,7 +142,7 @@ def survey_graph(manifest: Manifest, sidecars: Sidecars, *, since: datetime) -> 
             at = ended.retired_at or _UNKNOWN
             left[opened.contents.head] = max(at, left.get(opened.contents.head, at))
     for intent in intents:
-        source = intent.merge_source_commit_id
+        source = intent.merged_parent
         if source is not None and source not in commits:
             # Its branch was deleted while it was merged.
             with suppress(CommitNotFoundError):

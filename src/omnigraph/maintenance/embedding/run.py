@@ -33,9 +33,9 @@ from omnigraph.model.tables import TableKey
 from omnigraph.schema.embeds import embedded_vectors
 from omnigraph.storage.staging import StagedWrite, delete_rows, stage_change
 from omnigraph.storage.tables import Table
-from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.transaction.commit import Transactions
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Work
+from omnigraph.transaction.writes import WritePlan, WriteRequest
 
 Follow: TypeAlias = "Callable[[int, int], None]"
 """Called with how many rows have been embedded, and of how many."""
@@ -106,7 +106,7 @@ class EmbeddingRun:
     """
 
     transactions: Transactions
-    order: Order
+    request: WriteRequest
     scope: EmbedScope
     types: tuple[str, ...] | None
     engine: str | None
@@ -139,7 +139,7 @@ class EmbeddingRun:
             for key in keys:
                 self._embed_table(key, choice, batches, embedded, commits, total)
         after = find_status(self.view(), self.types)
-        branch = str(self.order.branch)
+        branch = str(self.request.branch)
         return EmbedResult(branch, choice.engine, choice.why, embedded, tuple(commits), after)
 
     def _count(self, statuses: tuple[EmbeddingStatus, ...]) -> int:
@@ -164,7 +164,7 @@ class EmbeddingRun:
     ) -> None:
         while True:
             plan = partial(self._plan, key, batches, is_bulk=choice.is_bulk)
-            landed = self.transactions.run(self.order, plan)
+            landed = self.transactions.run(self.request, plan)
             if landed.commit is None:
                 return
             rows = landed.report.rows
@@ -179,19 +179,19 @@ class EmbeddingRun:
 
     def _plan(
         self, key: TableKey, batches: BatchEmbedder, view: View, *, is_bulk: bool
-    ) -> Work[_Batch]:
+    ) -> WritePlan[_Batch]:
         """Embed the next rows of a table, as they are now, once the branch has a ref of it."""
         batch = _Batch()
         if key not in view.snapshot.pins:
-            return Work(batch)
+            return WritePlan(batch)
         task = FragmentTask(view.catalog.type_of(key), self.scope)
         if not embedded_vectors(task.type):
-            return Work(batch)
+            return WritePlan(batch)
         is_owned = view.snapshot.owns(view.snapshot.pin(key))
         if not is_owned and not view.data.table(key).count_rows(task.filter_text):
-            return Work(batch)
+            return WritePlan(batch)
         stage = partial(self._stage, key, task, batches, batch)
-        return Work(batch, {key: stage}, replans=True, is_bulk=is_bulk)
+        return WritePlan(batch, {key: stage}, can_replan=True, is_bulk=is_bulk)
 
     def _stage(
         self, key: TableKey, task: FragmentTask, batches: BatchEmbedder, batch: _Batch, table: Table

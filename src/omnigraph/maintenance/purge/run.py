@@ -43,7 +43,8 @@ from omnigraph.schema.plan import SchemaPlan
 from omnigraph.storage.compaction import measure_fragments
 from omnigraph.storage.inventory import FileKind, TableFile, take_inventory
 from omnigraph.storage.tables import Tables
-from omnigraph.transaction.protocol import Order, Transactions
+from omnigraph.transaction.commit import Transactions
+from omnigraph.transaction.writes import WriteRequest
 
 _REWRITE: Final = Policy(group_stale, indexes_all=False)
 
@@ -156,7 +157,7 @@ class Purges:
                 takes_shared=True,
             )
             landed = self._transactions.run(
-                Order(
+                WriteRequest(
                     OperationKind.OPTIMIZE,
                     BranchName(branch),
                     actor=order.actor,

@@ -40,7 +40,7 @@ from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.storage.vector_models import VectorModel
 from omnigraph.transaction.view import View
-from omnigraph.transaction.work import Stage
+from omnigraph.transaction.writes import Stage
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Expectations: what a publish requires of its branch, as data that can explain itself."""
+"""Requirements: what must hold of a branch for a commit to land; each explains itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from omnigraph.model.tables import TableKey
 
 @dataclass(frozen=True, slots=True)
 class HeadIs:
-    """The branch still has the rows of the commit that the caller named.
+    """The branch must have the rows of the commit that the caller named.
 
     Attributes:
         rows_from: `Commit.rows_from` of that commit, so that maintenance makes no difference.
@@ -46,7 +46,7 @@ class HeadIs:
 
 @dataclass(frozen=True, slots=True)
 class BranchIs:
-    """The branch is the one that was read, and not a later branch of the same name."""
+    """The branch must be the one that was read, not a later branch of the same name."""
 
     ref: str | None
 
@@ -64,7 +64,7 @@ def branch_deleted_error(name: str) -> BranchNotFoundError:
 
 @dataclass(frozen=True, slots=True)
 class SchemaIs:
-    """The branch still has the schema the attempt was planned with."""
+    """The branch must have the schema that the write was planned with."""
 
     digest: str
 
@@ -84,7 +84,7 @@ class SchemaIs:
 
 @dataclass(frozen=True, slots=True)
 class TableAt:
-    """A table is still pinned where the attempt read it."""
+    """A table must be pinned where the plan read it."""
 
     key: TableKey
     version: int
@@ -110,7 +110,7 @@ class TableAt:
 
 @dataclass(frozen=True, slots=True)
 class StreamAt:
-    """The newest batch of a stream is still the one that its next batch was planned after.
+    """The newest batch of a stream must be the one that its next batch was planned after.
 
     Attributes:
         commit_id: The newest commit of the stream; None if the branch has none.
@@ -123,7 +123,7 @@ class StreamAt:
 
     @classmethod
     def before(cls, step: StreamStep) -> Self:
-        """What a batch requires that is to be written."""
+        """The requirement of the next batch."""
         return cls(step.batch.stream, step.after, step.after_number)
 
     def unmet(self, now: Snapshot) -> ConflictError | None:
@@ -140,18 +140,18 @@ class StreamAt:
         return ConflictError(message, hint=hint, code=ErrorCode.STREAM_MOVED)
 
 
-Expectation: TypeAlias = HeadIs | BranchIs | SchemaIs | TableAt | StreamAt
+Requirement: TypeAlias = HeadIs | BranchIs | SchemaIs | TableAt | StreamAt
 
 
-def require(expectations: Iterable[Expectation], now: Snapshot) -> None:
-    """Check all expectations against the current state of the branch.
+def require(requirements: Iterable[Requirement], now: Snapshot) -> None:
+    """Check all requirements against the current state of the branch.
 
     Raises:
         BranchNotFoundError: the branch is a different one of the same name.
-        ConflictError: the first expectation that does not hold, with notes about the others.
+        ConflictError: the first requirement that does not hold, with notes about the others.
     """
     unmet: list[OmnigraphError] = [
-        failure for expectation in expectations if (failure := expectation.unmet(now))
+        failure for requirement in requirements if (failure := requirement.unmet(now))
     ]
     if not unmet:
         return
