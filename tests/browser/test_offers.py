@@ -131,7 +131,7 @@ def test_branches_are_made_and_deleted_where_the_actor_may(browser: Browser, ser
         expect(page.get_by_role("link", name="Propose kept")).to_be_visible()
         kept = page.get_by_role("button", name="Delete kept")
         expect(kept).to_be_disabled()
-        expect(kept).to_have_accessible_description(re.compile("eve may not"))
+        expect(kept).to_have_accessible_description(re.compile("eve cannot"))
 
         page.get_by_label("Name").fill("mine")
         create = page.get_by_role("button", name="Create")

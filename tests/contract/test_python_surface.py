@@ -80,43 +80,43 @@ def test_a_start_without_a_branch_to_make_is_refused(graph: Graph) -> None:
 
 
 WRONG: Final[dict[str, tuple[Callable[[Any], object], str]]] = {
-    "parameters in a list": (lambda g: g.query(QUERY, ["ada"]), "params has to be a mapping"),
-    "no parameters in a list": (lambda g: g.query(QUERY, []), "params has to be a mapping"),
+    "parameters in a list": (lambda g: g.query(QUERY, ["ada"]), "params must be a mapping"),
+    "no parameters in a list": (lambda g: g.query(QUERY, []), "params must be a mapping"),
     "a number for a name": (lambda g: g.query(QUERY, {1: "ada"}), "each name in params"),
-    "parameters of a mutation": (lambda g: g.mutate(ADD, ["Rome"]), "params has to be a mapping"),
-    "a query of bytes": (lambda g: g.query(b"query"), "source has to be the text of a query"),
-    "no query": (lambda g: g.explain(None), "source has to be the text of a query"),
-    "a number for a query's name": (lambda g: g.query(QUERY, name=3), "name has to be a text"),
-    "a version as a text": (lambda g: g.at(version="1"), "version has to be a whole number"),
-    "a version that is true": (lambda g: g.snapshot(version=True), "version has to be a whole"),
-    "a number for a branch": (lambda g: g.at(branch=3), "a branch's name has to be a text"),
-    "a number for a commit": (lambda g: g.commits.show(3), "a commit has to be a text"),
-    "no name for a branch": (lambda g: g.branches.create(None), "a branch's name has to be a text"),
-    "a limit as a text": (lambda g: g.changes(limit="3"), "limit has to be a whole number"),
-    "a limit of commits": (lambda g: g.commits.list(limit="3"), "limit has to be a whole number"),
-    "a number for an id": (lambda g: g.entity("Person", 3), "id has to be a text"),
-    "a number for a type": (lambda g: g.entity(3, "ada"), "type_name has to be a text"),
+    "parameters of a mutation": (lambda g: g.mutate(ADD, ["Rome"]), "params must be a mapping"),
+    "a query of bytes": (lambda g: g.query(b"query"), "source must be the text of a query"),
+    "no query": (lambda g: g.explain(None), "source must be the text of a query"),
+    "a number for a query's name": (lambda g: g.query(QUERY, name=3), "name must be a text"),
+    "a version as a text": (lambda g: g.at(version="1"), "version must be a whole number"),
+    "a version that is true": (lambda g: g.snapshot(version=True), "version must be a whole"),
+    "a number for a branch": (lambda g: g.at(branch=3), "a branch's name must be a text"),
+    "a number for a commit": (lambda g: g.commits.show(3), "a commit must be a text"),
+    "no name for a branch": (lambda g: g.branches.create(None), "a branch's name must be a text"),
+    "a limit as a text": (lambda g: g.changes(limit="3"), "limit must be a whole number"),
+    "a limit of commits": (lambda g: g.commits.list(limit="3"), "limit must be a whole number"),
+    "a number for an id": (lambda g: g.entity("Person", 3), "id must be a text"),
+    "a number for a type": (lambda g: g.entity(3, "ada"), "type_name must be a text"),
     "a number for a point": (
         lambda g: g.diff(3, "main"),
-        "a branch, a commit or a tag has to be a text",
+        "a branch, a commit or a tag must be a text",
     ),
-    "numbers for types": (lambda g: g.diff("main", "main", types=[3]), "each of types has to be"),
-    "a number for types": (lambda g: g.export("out.jsonl", types=3), "types has to be a text or"),
-    "no target": (lambda g: g.export(None), "target has to be a text or a path"),
-    "a number for an engine": (lambda g: g.query(QUERY, {"n": ""}, engine=3), "engine has to be"),
-    "a message of numbers": (lambda g: g.mutate(ADD, {"n": ""}, message=3), "message has to be a"),
-    "an actor of numbers": (lambda g: g.mutate(ADD, {"n": ""}, actor=3), "actor has to be a text"),
+    "numbers for types": (lambda g: g.diff("main", "main", types=[3]), "each of types must be"),
+    "a number for types": (lambda g: g.export("out.jsonl", types=3), "types must be a text or"),
+    "no target": (lambda g: g.export(None), "target must be a text or a path"),
+    "a number for an engine": (lambda g: g.query(QUERY, {"n": ""}, engine=3), "engine must be"),
+    "a message of numbers": (lambda g: g.mutate(ADD, {"n": ""}, message=3), "message must be a"),
+    "an actor of numbers": (lambda g: g.mutate(ADD, {"n": ""}, actor=3), "actor must be a text"),
     "an actor of blanks": (lambda g: g.mutate(ADD, {"n": ""}, actor=" "), "one line of text"),
     "a long actor": (lambda g: g.mutate(ADD, {"n": ""}, actor="a" * 1000), "one line of text"),
     "no stream": (lambda g: g.ingest([], **INGEST), "a list was given instead of a stream"),
     "a number for a checkpoint": (
         lambda g: g.ingest([], **INGEST | {"checkpoint": 3}),
-        "checkpoint has to be a text or a path",
+        "checkpoint must be a text or a path",
     ),
-    "an interval of numbers": (lambda g: g.ingest([], **INGEST, every=3), "every has to be a text"),
+    "an interval of numbers": (lambda g: g.ingest([], **INGEST, every=3), "every must be a text"),
     "a number for rejects": (
         lambda g: g.ingest([], **INGEST, on_error="quarantine", rejects=3),
-        "rejects has to be a text or a path",
+        "rejects must be a text or a path",
     ),
     "a long message": (lambda g: g.mutate(ADD, {"n": ""}, message="a" * 10**6), "a line or two"),
 }
@@ -144,6 +144,7 @@ PLAIN: Final[dict[str, dict[str, object]]] = {
     "export": {"target": "out.jsonl", "replace": True},
     "merge": {"source": "draft"},
     "diff": {"before": "main", "after": "main"},
+    "copy": {"target": "copy.omni"},
     "acting_as": {"actor": "ada"},
     "reading": {"target": Target()},
     "entity": {"type_name": "Person", "id": "ada"},
@@ -197,7 +198,7 @@ def test_whatever_is_given_a_refusal_is_one_of_ours(
 
 @pytest.mark.parametrize("schema", [None, {"Person": {}}, b"node Person { name: String }", 3])
 def test_a_schema_is_a_text_a_path_or_a_catalog(tmp_path: Path, schema: str) -> None:
-    with pytest.raises(InvalidParameterError, match="schema has to be"):
+    with pytest.raises(InvalidParameterError, match="schema must be"):
         omnigraph.init(tmp_path / "graph.omni", schema)
     assert list(tmp_path.iterdir()) == []
 
@@ -249,7 +250,7 @@ def test_a_branch_may_be_spelt_like_a_commit_in_lower_case(tmp_path: Path) -> No
 
 def test_what_is_neither_a_branch_nor_a_commit_is_called_so(graph: Graph) -> None:
     with pytest.raises(
-        BranchNotFoundError, match="and it is no tag and no commit: ids have 26"
+        BranchNotFoundError, match="neither a tag nor a commit: ids have 26"
     ) as refused:
         graph.diff(graph.snapshot().head.commit_id[:10], "main")
     assert refused.value.hint == "it has main"
@@ -258,7 +259,7 @@ def test_what_is_neither_a_branch_nor_a_commit_is_called_so(graph: Graph) -> Non
 def test_a_commit_is_given_alone(graph: Graph) -> None:
     with pytest.raises(InvalidInputError) as refused:
         graph.at(commit=graph.snapshot().head.commit_id, version=1)
-    assert refused.value.hint.startswith("a commit says it all")
+    assert refused.value.hint.startswith("give either a commit")
 
 
 def test_a_handle_goes_on_after_it_was_closed(graph: Graph) -> None:

@@ -112,7 +112,9 @@ SHAPES = {
         lambda graph, number: graph.mutate(AGE, {"n": "n7", "a": number}), 17_000, load
     ),
     "updates of any row": Shape(
-        lambda graph, number: graph.mutate(AGE, {"n": f"n{number * 7919 % LOADED}", "a": number}),
+        lambda graph, number: graph.mutate(
+            AGE, {"n": f"n{number * 7919 % LOADED}", "a": -1 - number}
+        ),
         26_000,
         load,
     ),

@@ -96,5 +96,5 @@ def test_a_drift_is_shown_and_undone_only_when_that_is_confirmed(here, base, tmp
     assert here("check", "--store", store).code == Exit.FAILED
 
     done = here("repair", "--store", store, "--confirm")
-    assert (done.code, "newest again: commit" in done.err) == (Exit.DONE, True)
+    assert (done.code, "restored the published rows: commit" in done.err) == (Exit.DONE, True)
     assert here("check", "--store", store).code == Exit.DONE

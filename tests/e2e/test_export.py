@@ -104,7 +104,7 @@ def test_a_reader_that_stops_early_ends_the_export_quietly(store: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["{tmp}/taken.jsonl"], Exit.CONFLICT, "taken.jsonl exists, and is no earlier export"),
+        (["{tmp}/taken.jsonl"], Exit.CONFLICT, "taken.jsonl exists, and is not an earlier export"),
         (["{tmp}/taken.jsonl", "--replace"], Exit.CONFLICT, "choose another name, or move it"),
         (["{tmp}", "--format", "csv", "--replace"], Exit.CONFLICT, "other files"),
         (["{tmp}"], Exit.INVALID, "is a directory, and ndjson is one file"),

@@ -382,7 +382,7 @@ def test_values_that_no_property_takes_can_be_dropped(
         (
             ["{store}", "--data", "{world}", "--mode=merge", *QUARANTINED, "-"],
             Exit.INVALID,
-            "rejected rows are written to a file",
+            "rejected rows cannot be written to standard output",
         ),
         (
             ["{store}", "--data", "{world}", "--mode", "merge", "--from", "main"],
@@ -397,7 +397,7 @@ def test_values_that_no_property_takes_can_be_dropped(
         (
             ["{store}", "--data", "{world}", "--mode=merge", "--engine=local", "--master=local[2]"],
             Exit.USAGE,
-            "--master is for Spark",
+            "--master cannot be used with --engine local",
         ),
     ],
 )

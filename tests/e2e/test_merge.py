@@ -257,7 +257,7 @@ def test_a_rule_that_only_both_together_break_is_a_conflict_that_says_so(
     refused = merge("draft")
     assert refused.code == Exit.CONFLICT
     assert "cardinality_violation" in refused.err
-    assert "Person 'Ada' would have 2 Leads, and must have at most 1" in refused.said
+    assert "Person 'Ada' would have 2 Leads, but must have at most 1" in refused.said
 
 
 def test_decisions_are_read_where_there_is_nothing_to_decide(merge: Run, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ MISTAKES: Final = {
         Exit.NOT_FOUND, ["file poeple.jsonl does not exist", "did you mean people.jsonl?"]),
     "a missing query": Mistake(
         [*QUERY, "--query", "peple.gq"],
-        Exit.NOT_FOUND, ["no file peple.gq", "did you mean people.gq?"]),
+        Exit.NOT_FOUND, ["file peple.gq does not exist", "did you mean people.gq?"]),
     "a missing schema": Mistake(
         ["init", "other.omni", "--schema", "wrld.pg"],
         Exit.NOT_FOUND, ["schema file wrld.pg does not exist", "did you mean world.pg?"]),

@@ -106,14 +106,14 @@ def test_a_branch_leaves_what_it_shares_to_its_owner(here: Run, graph: omnigraph
     told = here("optimize", "--store", graph.uri, "--branch", "draft")
     assert (told.code, told.out) == (Exit.DONE, "")
     assert told.err.splitlines() == [
-        "left to the branch that wrote them: Dog, Person, Knows",
+        "not optimized, because another branch wrote them: Dog, Person, Knows",
         "nothing to do",
     ]
 
     draft.mutate(INSERT, {"n": "leo"})
     told = here("optimize", "--store", graph.uri, "--branch", "draft")
     assert told.out.splitlines()[1].split() == ["Person", "4", "1", "4", "id,", "name"]
-    assert "left to the branch that wrote them: Dog, Knows" in told.err
+    assert "not optimized, because another branch wrote them: Dog, Knows" in told.err
     assert " on branch draft" in told.err
     assert graph.commits.list()[0].operation == "mutation"
 

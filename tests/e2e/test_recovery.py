@@ -144,7 +144,7 @@ def test_a_file_that_nobody_can_read_is_named_and_only_reading_works(
 
     told = here("recovery", "list", "--store", store)
     assert (told.code, "unreadable" in told.out) == (Exit.DONE, True)
-    assert f"__recovery/{name}.json cannot be acted on" in told.err
+    assert f"__recovery/{name}.json cannot be processed" in told.err
     shown = here("recovery", "show", name, "--store", store)
     assert f"__recovery/{name}.json" in shown.out
     assert names(store) == ["first"]

@@ -88,7 +88,7 @@ def test_cleanup_says_what_stays_and_why_and_fails(
     monkeypatch.setattr("omnigraph.storage.objects.Objects.clear", fail)
     told = here("cleanup", "--store", store, "--confirm")
     assert told.code == Exit.FAILED
-    assert "stays, because the disk is out of order" in told.err
+    assert "was not removed: the disk is out of order" in told.err
 
 
 def test_index_says_what_it_built_and_by_whom(here: Run, store: str) -> None:

@@ -125,11 +125,12 @@ class Walk:
                 self.subject.reopen()
 
     def _write(self, step: Write) -> None:
-        head, after = (
-            self.heads[step.branch],
-            oracle.apply_changes(self.rows(step.branch), step.changes),
-        )
+        head, before = self.heads[step.branch], self.rows(step.branch)
+        after = oracle.apply_changes(before, step.changes)
         self.subject.write(step.branch, step.changes, crash=step.crash)
+        if after == before and step.crash is None:
+            assert not self._new_commits(step.branch)
+            return
         self._learn(step.branch, KnownCommit((head,), after), is_certain=step.crash is None)
 
     def _optimize(self, branch: str) -> None:

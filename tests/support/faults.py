@@ -276,7 +276,7 @@ FAULTS: Final = {
     ),
     "a dropped commit": Fault(_drop_a_commit, Invariant.HISTORY, "parent is not in the history"),
     "a dropped head": Fault(_drop_the_head_commit, Invariant.BRANCH, "main head commit"),
-    "a dropped pin": Fault(_drop_a_pin, Invariant.SCHEMA, "node:Person no table is pinned"),
+    "a dropped pin": Fault(_drop_a_pin, Invariant.SCHEMA, "node:Person it has no table"),
     "two first commits": Fault(
         _have_two_first_commits, Invariant.HISTORY, "no parent is the first commit"
     ),
@@ -297,7 +297,7 @@ FAULTS: Final = {
     ),
     "a stray sidecar": Fault(_leave_a_sidecar, Invariant.SIDECAR, "load interrupted"),
     "an unreadable sidecar": Fault(
-        _leave_an_unreadable_sidecar, Invariant.SIDECAR, "__recovery cannot be acted on"
+        _leave_an_unreadable_sidecar, Invariant.SIDECAR, "__recovery cannot be processed"
     ),
     "an interrupted write": Fault(_interrupt_a_write, Invariant.SIDECAR, "mutation interrupted"),
     "a branch without a ref": Fault(

@@ -184,7 +184,7 @@ def test_no_two_actors_have_the_same_branch():
 def test_an_agent_never_writes_to_main(graph):
     other = graph.at(branch="other")
     for handle, branch in ((graph, "main"), (other, "main"), (other, "other")):
-        with pytest.raises(NotAllowedError, match="agents do not write to it"):
+        with pytest.raises(NotAllowedError, match=f"agents cannot write to branch {branch}"):
             Workspace.open(handle, branch)
 
 

@@ -180,17 +180,20 @@ def test_a_long_path_is_one_component_in_few_rounds():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda run: run.pagerank(damping=1.0), "damping is 1.0"),
-        (lambda run: run.pagerank(damping="much"), "no number"),
-        (lambda run: run.pagerank(tolerance=0), "tolerance is 0"),
-        (lambda run: run.pagerank(tolerance=float("nan")), "tolerance is nan"),
-        (lambda run: run.label_propagation(rounds=0), "rounds is 0"),
+        (lambda run: run.pagerank(damping=1.0), "damping must be from 0 to below 1, not 1.0"),
+        (lambda run: run.pagerank(damping="much"), "damping must be a number"),
+        (lambda run: run.pagerank(tolerance=0), "tolerance must be above 0, not 0"),
+        (lambda run: run.pagerank(tolerance=float("nan")), "tolerance must be above 0, not nan"),
+        (lambda run: run.label_propagation(rounds=0), "rounds must be from 1 to 10,000, not 0"),
         (lambda run: run.degrees(edges="Person"), "Person is a node type"),
         (lambda run: run.shortest_paths({}), "at least one node"),
         (lambda run: run.shortest_paths({"Person": []}), "at least one node"),
         (lambda run: run.shortest_paths({"Ghost": ["x"]}, edges="Knows"), "type 'Ghost'"),
         (lambda run: run.shortest_paths({"Person": ["p"]}, direction="up"), "up"),
-        (lambda run: run.shortest_paths({"Person": ["p"]}, max_hops=-1), "max_hops is -1"),
+        (
+            lambda run: run.shortest_paths({"Person": ["p"]}, max_hops=-1),
+            "max_hops must be 0 or more, not -1",
+        ),
     ],
 )
 def test_bad_requests_are_refused_by_name(tmp_path, call, words):

@@ -482,7 +482,7 @@ def test_many_who_race_for_names_above_and_below_each_other_never_have_both(grap
 def test_no_branch_is_named_like_a_commit(graph):
     head = graph.snapshot().head.commit_id
     for name in (head, "01ARZ3NDEKTSV4RRFFQ69G5FAV"):
-        with pytest.raises(InvalidNameError, match="the id of a commit"):
+        with pytest.raises(InvalidNameError, match="looks like a commit id"):
             graph.branches.create(name)
     # A name that only has one in it is nobody else's.
     graph.branches.create(f"fix-{head}")

@@ -151,7 +151,9 @@ def test_an_unknown_tag_is_named_with_the_nearest(local, use: Callable[[Graph], 
 
 def test_where_a_branch_may_stand_the_nearest_name_of_any_kind_is_named(local):
     local.tags.create("release-1")
-    with pytest.raises(BranchNotFoundError, match="no tag and no commit: ids have 26") as told:
+    with pytest.raises(
+        BranchNotFoundError, match="neither a tag nor a commit: ids have 26"
+    ) as told:
         local.diff("main", "release-2")
     assert told.value.hint == "did you mean release-1?"
 

@@ -369,7 +369,7 @@ def test_a_new_column_is_all_that_is_read(graph: Graph, reads: list[tuple[str, i
     diff = graph.diff(start, "main")
     assert shown(diff) == {}
     assert reads == [("c", 2)]
-    assert diff.why.startswith("about 2 rows differ")
+    assert diff.why.startswith("about 2 changed rows")
 
 
 def test_only_rows_with_other_values_are_read_whole(

@@ -120,7 +120,7 @@ def test_the_schema_can_be_narrowed(read):
 
 
 def test_a_column_that_is_not_there_is_refused_by_name(read):
-    with pytest.raises(PySparkException, match="agee bigint was asked for, and is not there"):
+    with pytest.raises(PySparkException, match="column agee, expected as bigint, does not exist"):
         read.schema("agee bigint").load("Person").count()
 
 

@@ -99,7 +99,7 @@ def test_rows_that_do_not_pass_are_not_read(graph, where, passes):
         ({"columns": "name,name"}, "is named twice"),
         ({"where": "nme = 'x'"}, "Person has no column nme"),
         ({"where": "p.name = 'x'"}, "Person has no column p.name"),
-        ({"where": "age ="}, "is no SQL"),
+        ({"where": "age ="}, "is not SQL"),
         ({"where": "f > 1.5"}, "cannot declare the filter 'f > 1.5'"),
         ({"where": "age = 1 OR age = 2"}, "cannot declare"),
         ({"where": "upper(name) = 'X'"}, "cannot declare"),

@@ -99,7 +99,7 @@ def test_after_a_change_of_the_model_texts_are_refused_by_name_unless_it_is_name
 
 def test_bad_texts_are_refused(graph):
     for text in ("", "  \n"):
-        with pytest.raises(InvalidParameterError, match=r"\$q: the text .* is empty"):
+        with pytest.raises(InvalidParameterError, match=r"\$q: the search text is empty"):
             find(graph, text)
     with pytest.raises(InvalidParameterError, match="bytes"):
         find(graph, "x" * (1 << 20))

@@ -156,7 +156,7 @@ def test_a_provider_without_a_key(server):
 
 @pytest.mark.parametrize("model", ["", "nobody:x", "openai:", "openai", "local:x"])
 def test_an_unknown_model_is_refused_by_name(server, model):
-    with pytest.raises(InvalidInputError, match="no embedding model"):
+    with pytest.raises(InvalidInputError, match="is not a valid embedding model"):
         embed(server, model, "a")
 
 

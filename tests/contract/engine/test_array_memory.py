@@ -94,12 +94,12 @@ def test_a_limit_leaves_arrays_in_use_and_explain_says_so(uri: Path, answers: li
     assert graph.query(text, memory="100MB").rows() == graph.query(text).rows()
     assert len(answers) == 2
     because = "its edges fit into the memory of 100MB that it may hold"
-    assert graph.explain(text, memory="100MB").means == f"arrays, because {because}"
+    assert graph.explain(text, memory="100MB").means == f"arrays ({because})"
     # Arrays that are there take less than what it takes to build them.
-    assert graph.explain(text, memory="16MB").means.startswith("arrays, ")
+    assert graph.explain(text, memory="16MB").means.startswith("arrays (")
     fresh = omnigraph.open(uri, read_only=True).explain(text, memory="16MB").means
     limit = "the memory of 16MB that it may hold"
-    assert fresh == f"SQL, because its arrays take 16MB, which do not fit into {limit}"
+    assert fresh == f"SQL (its arrays take 16MB, which do not fit into {limit})"
 
 
 def test_the_setting_of_a_graph_is_explained_too(tmp_path: Path) -> None:

@@ -272,19 +272,17 @@ def test_sums_that_do_not_fit_are_refused_on_arrays_too(tmp_path: Path) -> None:
 def test_explain_says_by_what_a_query_is_answered(tmp_path: Path) -> None:
     made = graph.init(tmp_path / "graph", SCHEMA)
     run(made, "main", ['insert Person { name: "p" }', 'insert Knows { from: "p"  to: "p" }'])
-    assert made.explain(asked(QUERIES["paths"])).means == (
-        "arrays, because its edges fit into memory"
-    )
+    assert made.explain(asked(QUERIES["paths"])).means == ("arrays (its edges fit into memory)")
     assert made.explain(asked("match { $p: Person } return { count($p) as n }")).means == (
-        "SQL, because it follows no edges"
+        "SQL (it follows no edges)"
     )
     degree = "count { $p knows $_ } as n"
-    by_parts = "arrays for parts of it, because their edges fit into memory; then SQL"
+    by_parts = "arrays for parts of it (their edges fit into memory), then SQL"
     assert made.explain(asked(f"match {{ $p: Person }} return {{ {degree} }}")).means == by_parts
     optional = "match { $p: Person  optional { $p knows $q } }"
     counted = asked(f"{optional} return {{ $p.age as a, count($q) as n, sum($q.age) as s }}")
     assert made.explain(counted).means == by_parts
     listed = made.explain(asked(f"{optional} return {{ $p, $q }}"))
-    assert listed.means == "SQL, because it has optional parts"
+    assert listed.means == "SQL (it has optional parts)"
     by_key = asked('match { $p: Person {name: "p"} } return { $p.age as age }')
-    assert made.explain(by_key).means == "a lookup, because it wants one row by its key"
+    assert made.explain(by_key).means == "a lookup (it wants one row by its key)"

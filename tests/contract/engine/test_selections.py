@@ -226,7 +226,8 @@ def test_a_mutation_changes_the_rows_that_an_index_finds(tmp_path: Path, selecte
     gone = graph.mutate("query q() { delete V where f64 > 3.0 }")
 
     rows = [row(number) for number in range(COUNT)]
-    assert changed.updated == sum(r.get("i64") == 3 and r["u64"] > 10 for r in rows)
+    found = [r for r in rows if r.get("i64") == 3 and r["u64"] > 10]
+    assert changed.updated == sum(r.get("e") != "top" for r in found) < len(found)
     assert gone.deleted == len(expected("f64", lambda x: x > 3.0 or math.isnan(x)))
     assert len(selected) == 2
 
@@ -251,12 +252,10 @@ def test_explain_says_that_an_index_leads_where_arrays_are_not_there(graph):
     led = "query q() { match { $a $e:to $b  $e.w = 3 } return { $a.k } }"
     unled = "query q() { match { $a to $b  not { $a $e:to $c  $e.w = 3 } } return { $a.k } }"
 
-    assert fresh.explain(unled, engine="local").means == (
-        "arrays, because its edges fit into memory"
-    )
-    by_index = "SQL, because an index finds the few rows it starts from, and arrays are not there"
+    assert fresh.explain(unled, engine="local").means == ("arrays (its edges fit into memory)")
+    by_index = "SQL (an index finds the few rows it starts from, and arrays are not there)"
     assert fresh.explain(led, engine="local").means == by_index
     for _ in range(KEYED_QUERIES_MAX):
         answer = fresh.query(led, engine="local").arrow()
-    assert fresh.explain(led, engine="local").means == "arrays, because its edges fit into memory"
+    assert fresh.explain(led, engine="local").means == "arrays (its edges fit into memory)"
     assert fresh.query(led, engine="local").arrow().num_rows == answer.num_rows == 4

@@ -172,7 +172,7 @@ def test_only_a_file_that_an_export_made_is_replaced(small, tmp_path, name):
     ):
         target.write_bytes(mine)
         for replaces in (False, True):
-            with pytest.raises(AlreadyExistsError, match="exists, and is no earlier export"):
+            with pytest.raises(AlreadyExistsError, match="exists, and is not an earlier export"):
                 exported(small, target, replaces=replaces)
         assert target.read_bytes() == mine
 
@@ -253,10 +253,10 @@ def test_a_file_url_is_a_path(small, tmp_path):
 @pytest.mark.parametrize(
     ("target", "said", "advised"),
     [
-        ("hdfs://namenode:8020/out", "written to: hdfs://", "s3://, s3a://, gs://, abfss://"),
-        ("S3://lake/out/there", "written to: S3://", "s3://"),
-        ("https://host/out.jsonl", "written to: https://", "copy it from there"),
-        ("dbfs://out.jsonl", "written to: dbfs://", "a directory of this machine"),
+        ("hdfs://namenode:8020/out", "cannot go to hdfs://", "s3://, s3a://, gs://, abfss://"),
+        ("S3://lake/out/there", "cannot go to S3://", "s3://"),
+        ("https://host/out.jsonl", "cannot go to https://", "copy it from there"),
+        ("dbfs://out.jsonl", "cannot go to dbfs://", "a directory of this machine"),
         ("file://host/out.jsonl", "does not name a file of this machine", "file:///directory/name"),
     ],
 )

@@ -73,6 +73,8 @@ COMMANDS: Final = (
     "branch list --json",
     "branch list",
     "diff main draft",
+    "entity Person ada",
+    "entity Person ada --at draft --json",
     "diff main draft --rows --json",
     "diff v1 draft --rows --format csv",
     "branch merge draft --dry-run --json",
@@ -336,7 +338,7 @@ def test_another_actor_than_that_of_the_token_is_refused(
     assert refused.code == 1
     assert "acts as ada, and not as 'bob'" in refused.err
     master = run("load --data rows.jsonl --mode merge --master local[1]", ways(served)[1])
-    assert (master.code, "--master is for Spark here" in master.err) == (2, True)
+    assert (master.code, "--master has no effect" in master.err) == (2, True)
 
 
 class Terminal(io.StringIO):

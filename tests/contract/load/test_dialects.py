@@ -167,7 +167,7 @@ def test_a_line_in_another_encoding_is_named(world, monkeypatch):
 # fmt: off
 WRONG: Final = {
     "an unknown option":   ("delimeter=|", "no option 'delimeter'", "did you mean delimiter?"),
-    "no option at all":    ("semicolons", "no list of options", "--csv delimiter=|"),
+    "no option at all":    ("semicolons", "is not a list of CSV options", "--csv delimiter=|"),
     "two characters":      ("delimiter=||", "cannot be '||'", "--csv"),
     "a line break":        ("delimiter=\n", "cannot be '\\\\n'", "--csv"),
     "no codec":            ("encoding=latin-nine", "cannot be 'latin-nine'", "--csv"),
@@ -190,7 +190,7 @@ def test_a_wrong_option_is_named(world, options, said, advised):
 def test_options_of_nothing_are_refused(world):
     with pytest.raises(TypeNotFoundError, match="Persn"):
         world.load(put(world, "Person.csv", b"name\n"), csv="Persn:header=name")
-    with pytest.raises(InvalidParameterError, match="no CSV file is loaded"):
+    with pytest.raises(InvalidParameterError, match="CSV options were given, but no CSV file"):
         world.load(world.file("data.jsonl", '{"type":"Person","data":{"name":"a"}}'), csv="null=NA")
 
 

@@ -79,7 +79,7 @@ def test_nodes_and_edges_in_any_order_become_one_commit(world):
     }
     assert result.commit_id == world.head()
     assert result.engine == "local"
-    assert "bytes" in result.why
+    assert "B of input" in result.why
     assert {"read", "check", "stage"} <= set(result.seconds)
     assert world.ends("Knows") == {("ada", "bob")}
     assert world.rows("Person")["bob"]["level"] == 1
@@ -250,7 +250,7 @@ def test_rejects_never_take_the_place_of_another_file(people, engine):
     before = Path(path).read_bytes()
     with pytest.raises(AlreadyExistsError, match=r"data\.jsonl exists .*another name"):
         people.load(path, on_error="quarantine", rejects=path, engine=engine)
-    with pytest.raises(InvalidParameterError, match="and - is none"):
+    with pytest.raises(InvalidParameterError, match="cannot be written to standard output"):
         people.load(path, on_error="quarantine", rejects="-", engine=engine)
     for url in ("s3://lake/rejects.jsonl", Path("hdfs://lake/rejects.jsonl")):
         with pytest.raises(InvalidParameterError, match=r"cannot be written to \w+://"):

@@ -151,7 +151,9 @@ def test_an_unreadable_object_is_refused_alike_by_executors(bucket, engine):
 def test_a_missing_bucket_and_an_unknown_store_are_named(bucket):
     with pytest.raises(NotFoundError, match=r"s3://no-such-bucket/raw/a\.jsonl .*does not exist"):
         bucket.world.load("s3://no-such-bucket/raw/a.jsonl")
-    with pytest.raises(InvalidInputError, match=r"hdfs://lake/a\.jsonl is in no store") as refusal:
+    with pytest.raises(
+        InvalidInputError, match=r"hdfs://lake/a\.jsonl cannot be read without Spark"
+    ) as refusal:
         bucket.world.load("hdfs://lake/a.jsonl", engine="local")
     assert "engine spark" in refusal.value.hint
     with pytest.raises(InvalidInputError, match="does not name a bucket"):

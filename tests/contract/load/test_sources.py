@@ -218,7 +218,7 @@ def test_large_inputs_are_given_to_spark(world, monkeypatch):
     assert choose_engine(inputs, None).engine is EngineName.LOCAL
     monkeypatch.setattr(choice, "LOAD_LOCAL_BYTES_MAX", 10)
     assert choose_engine(inputs, None).engine is EngineName.SPARK
-    assert "bytes" in choose_engine(inputs, None).why
+    assert "B of input" in choose_engine(inputs, None).why
     assert choose_engine(inputs, "local").engine is EngineName.LOCAL
     monkeypatch.setattr(choice, "LOAD_LOCAL_BYTES_MAX", 10**9)
     monkeypatch.setattr(choice, "LOAD_LOCAL_ROWS_MAX", 1)

@@ -79,7 +79,7 @@ def test_what_cannot_be_read_is_named(
 ) -> None:
     world.file("in/a.jsonl", node("Person", name="Ada"))
     url = f"{lake}/in/a.jsonl"
-    with pytest.raises(InvalidInputError, match=f"{url} is in no store .* without Spark"):
+    with pytest.raises(InvalidInputError, match=f"{url} cannot be read without Spark"):
         world.load(url, engine="local")
     with pytest.raises(NotFoundError, match=f"file {lake}/out does not exist"):
         world.load(f"{lake}/out")

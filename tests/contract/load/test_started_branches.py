@@ -121,7 +121,7 @@ def test_a_branch_stays_where_nobody_knows_whether_its_load_landed(graph):
         with pytest.raises(OutcomeUnknownError) as unknown:
             load_onto_review(graph, GOOD)
     assert graph.branches.list() == ("main", "review")
-    assert "branch review was made for this load, and stays" in notes(unknown.value)
+    assert "branch review was created for this load and was not deleted" in notes(unknown.value)
     # The next open finds the load complete, or undoes it: the branch is there for both.
     assert omnigraph.open(graph.uri).branches.list() == ("main", "review")
     assert_next_writes_work(graph.uri)

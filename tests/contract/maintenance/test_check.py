@@ -177,7 +177,7 @@ def test_one_branch_may_be_checked_alone(graph):
 
 
 def test_what_is_wrong_with_who_looks_is_not_wrong_with_the_graph(graph, monkeypatch):
-    with pytest.raises(InvalidParameterError, match="no engine 'x'"):
+    with pytest.raises(InvalidParameterError, match="'x' is not a valid engine"):
         graph.check(engine="x")
     # Another test of this process may have started Spark already.
     monkeypatch.setattr("omnigraph.engine.spark.session._running_session", lambda: None)

@@ -290,7 +290,7 @@ def test_copy_made_by_hand_is_taken_over(graph, target):
 
 def test_two_copies_to_one_target_exclude_each_other(graph, target):
     def other() -> None:
-        with pytest.raises(ConflictError, match="is at work"):
+        with pytest.raises(ConflictError, match="is in progress"):
             omnigraph.open(graph.uri, read_only=True).copy(target)
 
     with sleeping_at(Cut(Failpoint.COPY_AFTER_TABLES), other):

@@ -296,7 +296,7 @@ def test_the_engine_is_chosen_by_how_many_rows_indexes_lack(graph, monkeypatch):
     gaps = indexes.find_upkeep(view)
     monkeypatch.delenv("OMNIGRAPH_ENGINE", raising=False)
     few = by_size(None, indexes.measure_gaps(view, gaps))
-    assert (few.engine, few.why.partition(",")[0]) == ("local", "the indexes lack 24 rows")
+    assert (few.engine, few.why.partition(";")[0]) == ("local", "24 rows to index")
     assert by_size("spark", indexes.measure_gaps(view, gaps)).engine is EngineName.SPARK
     monkeypatch.setattr(indexes, "INDEX_LOCAL_ROWS_MAX", 23)
     assert by_size(None, indexes.measure_gaps(view, gaps)).engine is EngineName.SPARK

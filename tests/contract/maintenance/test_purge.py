@@ -123,7 +123,7 @@ def test_a_preview_of_a_change_shows_what_it_would_lead_to(tmp_path):
     assert {each.commit_id for each in preview.commits} < {
         each.commit_id for each in prepared.commits
     }
-    with pytest.raises(InvalidParameterError, match="a schema was given to a purge"):
+    with pytest.raises(InvalidParameterError, match="purge does not take a schema"):
         graph.schema.purge(AFTER, **RULES)
 
 

@@ -240,8 +240,10 @@ class ModelGraph:
         *,
         crash: Failpoint | None = None,  # noqa: ARG002  # it never crashes
     ) -> None:
-        rows = oracle.apply_changes(self.branch_rows(branch), changes)
-        self._add(branch, KnownCommit((self._heads[branch],), rows))
+        before = self.branch_rows(branch)
+        rows = oracle.apply_changes(before, changes)
+        if rows != before:
+            self._add(branch, KnownCommit((self._heads[branch],), rows))
 
     def merge(
         self,

@@ -25,11 +25,14 @@ def row(name: str, n: int | None, v: list[float] | None, b: bytes | None) -> dic
 
 
 def rows(seed: float = 0.0) -> dict[str, Any]:
-    """Rows of which some have no vector, and others no blob or an empty one."""
+    """Rows of which some have no vector, and others no blob or an empty one.
+
+    All rows of one seed differ from those of another.
+    """
     return {
         f"r{number:02}": row(
             f"r{number:02}",
-            number,
+            number + int(2 * seed),
             None if number % 5 == 0 else [number + seed, -seed],
             (None, b"", b"%d" % number * number)[number % 3],
         )

@@ -345,7 +345,10 @@ def test_a_rule_that_is_not_valid_is_refused_where_it_is(place, rules, fault):
         ('rules = "rules.cedar"\nrule = 1', "unknown key 'rule'"),
         ('rules = "rules.cedar"\n[groups]\na = "b"', "groups.a is no list of actors"),
         ('rules = "rules.cedar"\n[[tests]]\nactor = "a"', "test 1: expect is neither"),
-        ('rules = "rules.cedar"\n[[tests]]\nexpect = "deny"\naction = "reed"', "no action 'reed'"),
+        (
+            'rules = "rules.cedar"\n[[tests]]\nexpect = "deny"\naction = "reed"',
+            "'reed' is not a valid action",
+        ),
         ("rules = ", "is not TOML"),
     ],
 )

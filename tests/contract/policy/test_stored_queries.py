@@ -167,7 +167,7 @@ def test_a_text_that_main_does_not_have_runs_with_the_rights_of_who_runs_it(grap
     for actor in ("eve", "agent"):
         with pytest.raises(NotAllowedError, match="cannot read type Salary") as caught:
             opened(graph, actor).queries.run("paid", branch="draft")
-        assert "for the text that main has" in caught.value.__notes__[0]
+        assert "with the text that it has on main" in caught.value.__notes__[0]
     assert rows(draft, "names") == [{"p.name": "Bob"}]
     assert rows(opened(graph, "hal"), "paid", branch="draft") == [{"s.amount": 9}]
     # Nor does a branch of that branch, or a name that main has for another text.

@@ -305,7 +305,7 @@ def test_what_an_actor_may_not_read_is_no_proposal(graph: Graph, tmp_path: Path)
 def test_the_source_is_merged_as_it_was_approved_or_not_at_all(graph: Graph) -> None:
     head = graph.snapshot(branch="draft").head.commit_id
     graph.mutate(ADD, {"n": "Eve"}, branch="draft")
-    with pytest.raises(StaleHeadError, match="was expected at"):
+    with pytest.raises(StaleHeadError, match="expected "):
         graph.merge("draft", expect_source=head)
     assert people(graph) == 1
 
@@ -429,7 +429,7 @@ def test_what_has_ended_takes_comments_alone(graph: Graph) -> None:
 
 def test_a_handle_without_an_actor_or_a_right_to_write_reviews_nothing(graph: Graph) -> None:
     graph.proposals.create("draft", "Add Bob")
-    with pytest.raises(InvalidParameterError, match="who acts"):
+    with pytest.raises(InvalidParameterError, match="needs an actor"):
         omnigraph.open(graph.uri).proposals.approve(1)
     with pytest.raises(NotAllowedError, match="read-only"):
         omnigraph.open(graph.uri, read_only=True).proposals.comment(1, "x", actor="eve")

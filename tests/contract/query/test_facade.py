@@ -92,7 +92,7 @@ def test_a_query_may_lie_in_a_file_and_diagnostics_name_it(graph: Graph, tmp_pat
 
 def test_the_name_of_a_file_is_no_query(graph: Graph) -> None:
     for run in (graph.query, graph.explain, graph.mutate):
-        with pytest.raises(InvalidParameterError, match=r"people\.gq is the name") as refused:
+        with pytest.raises(InvalidParameterError, match=r"people\.gq is a file name") as refused:
             run("people.gq")
         assert 'Path("people.gq") in Python' in refused.value.hint
 

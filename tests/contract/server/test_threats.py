@@ -233,6 +233,7 @@ _ASKED = {
     "diff": "?before=v1&after=main",
     "diff/rows": "?before=v1&after=main",
     "entities/{type_name}": "?id=Ada",
+    "permissions": "?action=mutate",
 }
 
 

@@ -131,7 +131,7 @@ def test_rows_keep_their_ids_if_these_are_the_texts_of_the_new_key():
 
     assert key_report(type_, id=["a", "b"], name=["a", None]) == []
     assert key_report(type_, id=["a", "b"], name=["a", "B"]) == [
-        ("b", "Thing 'b': the id 'b' is not what the key says, 'B'")
+        ("b", "Thing 'b': the id 'b' does not match the key, which gives 'B'")
     ]
 
 

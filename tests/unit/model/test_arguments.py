@@ -45,7 +45,7 @@ class OfBytes:
     ],
 )
 def test_what_is_of_another_kind_is_refused_by_its_name(check, value):
-    with pytest.raises(InvalidParameterError, match=r"(of|in|^) ?given has to be a "):
+    with pytest.raises(InvalidParameterError, match=r"(of|in|^) ?given must be a "):
         check(value, "given")
 
 

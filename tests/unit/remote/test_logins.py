@@ -46,7 +46,7 @@ def test_a_login_is_stored_found_and_forgotten(path):
         ('[profiles.a]\nstore = "x"\ntoken = "y"\n', ":3: profiles.a.token: no such setting"),
         ('[tokens]\nhost = ["x"]\n', ":2: tokens.host: no text"),
         ("profiles = 1\n", ":1: profiles: no section"),
-        ("profiles = \n", "is no TOML"),
+        ("profiles = \n", "is not TOML"),
     ],
 )
 def test_a_wrong_file_is_named_with_its_line_and_key(path, text, expected):

@@ -182,7 +182,7 @@ def test_keys_of_an_address_are_read_once_however_many_are_made_up(tmp_path):
 @pytest.mark.parametrize(
     ("section", "expected"),
     [
-        ({"jwks": "nothing.json"}, "no set of keys"),
+        ({"jwks": "nothing.json"}, "is not a key set"),
         ({"jwks": "http://id.example.com/keys"}, "use https"),
         ({"jwks": "nothing.json", "algorithms": ["HS256"]}, "needs no private key"),
         ({"jwks": "nothing.json", "algorithms": ["none"]}, "needs no private key"),

@@ -34,7 +34,7 @@ def test_a_file_is_read_and_the_environment_and_options_come_first(tmp_path, mon
         ("[graphs.a]\nread_only = true\n", ":1: graphs.a.uri: Field required"),
         ('[limits]\nquery_timeout = "soon"\n', ":2: limits.query_timeout: "),
         ("[jwt]\njwks = 3\n", ":2: jwt.jwks: "),
-        ("port = \n", "is no TOML"),
+        ("port = \n", "is not TOML"),
         ('[graphs."../x"]\nuri = "x"\n', "cannot be the name of a graph"),
     ],
 )

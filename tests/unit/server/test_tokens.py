@@ -58,5 +58,5 @@ def test_strange_actors_and_files_are_refused(tokens, tmp_path):
         tokens.create("ada", lifetime=timedelta(0))
     tokens.create("ada")
     (tmp_path / "state" / "tokens.json").write_text("{}")
-    with pytest.raises(InvalidInputError, match="no file of tokens"):
+    with pytest.raises(InvalidInputError, match="is not a token file"):
         tokens.list()

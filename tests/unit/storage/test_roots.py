@@ -96,7 +96,7 @@ def test_a_uri_that_names_no_place_or_two_is_refused(text):
 
 @pytest.mark.parametrize("place", [None, 3, b"/data/graph", ["/data/graph"], True])
 def test_only_a_text_or_a_path_is_a_place(place):
-    with pytest.raises(InvalidParameterError, match="the graph's place has to be a text or a path"):
+    with pytest.raises(InvalidParameterError, match="the graph's place must be a text or a path"):
         Root.parse(place)
 
 
