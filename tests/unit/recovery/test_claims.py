@@ -11,6 +11,7 @@ from omnigraph.errors import ConflictError, ErrorCode, RecoveryNeededError, Stor
 from omnigraph.failpoints import Failpoint, arm
 from omnigraph.limits import EXCLUSION_SECONDS_MAX, LEASE_SECONDS
 from omnigraph.manifest.drafts import CommitDraft
+from omnigraph.manifest.requirements import BranchIs
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN, BranchName
@@ -18,7 +19,7 @@ from omnigraph.model.tables import TableKey
 from omnigraph.recovery.claims import claim
 from omnigraph.recovery.intents import Intent, TableIntent
 from omnigraph.recovery.owners import Owner, this_process, track_operation
-from omnigraph.recovery.sidecars import Pending, Sidecars
+from omnigraph.recovery.sidecars import Pending, PendingWrite, Sidecars
 from omnigraph.storage.store import Store
 from tests.support.clocks import FakeClock
 
@@ -37,7 +38,7 @@ class Scene:
     def intent(self, *keys: TableKey, owner: Owner | None = None) -> Intent:
         return Intent(
             OperationId(self.clock.ulid()),
-            CommitDraft(MAIN, CommitId(self.clock.ulid()), OperationKind.MUTATION),
+            _draft(self.clock),
             self.clock.now(),
             tuple(TableIntent(key, f"nodes/{key.type_name}", None, 1, 2) for key in keys),
             owner=owner or Owner("elsewhere", 1, 1),
@@ -105,6 +106,11 @@ def _yielded(scene: Scene, other: Intent, met: list[set[str]]) -> None:
     scene.sidecars.delete(other.operation_id)
 
 
+def _draft(clock: FakeClock) -> CommitDraft:
+    commit_id = CommitId(clock.ulid())
+    return CommitDraft(MAIN, commit_id, OperationKind.MUTATION, requires=(BranchIs(None),))
+
+
 def _on_draft(intent: Intent) -> Intent:
     return replace(intent, draft=replace(intent.draft, branch=BranchName("draft")))
 
@@ -134,8 +140,8 @@ def test_nobody_waits_for(scene, other):
 
 
 def test_what_is_guarded_is_claimed_too(scene):
-    guarded = replace(scene.intent(CITY), guards=(PERSON,))
-    scene.sidecars.put(replace(guarded, lease_until=scene.clock.now() + timedelta(hours=1)))
+    locking = replace(scene.intent(CITY), locks=(PERSON,))
+    scene.sidecars.put(replace(locking, lease_until=scene.clock.now() + timedelta(hours=1)))
 
     with pytest.raises(ConflictError):
         scene.claim(scene.intent(PERSON))
@@ -239,7 +245,9 @@ def test_a_write_that_ends_while_it_is_looked_at_was_not_interrupted(scene, monk
     lease = scene.clock.now() + timedelta(seconds=30)
     with track_operation(intent.operation_id):
         scene.sidecars.put(replace(intent, lease_until=lease))
-        assert scene.sidecars.pending(scene.clock).live == (replace(intent, lease_until=lease),)
+        assert scene.sidecars.pending(scene.clock).live == (
+            PendingWrite.of(replace(intent, lease_until=lease)),
+        )
     assert scene.sidecars.pending(scene.clock).interrupted != ()
     find = scene.sidecars.find
 
