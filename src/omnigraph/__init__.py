@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from omnigraph.mutation.results import MutationResult
     from omnigraph.originals.results import ImportResult
     from omnigraph.recovery.entries import RecoveryEntry
-    from omnigraph.recovery.sidecars import Pending
+    from omnigraph.recovery.pending import Pending
     from omnigraph.remote.graph import RemoteGraph, connect
     from omnigraph.schema.accepted import AcceptedSchema
     from omnigraph.schema.catalog import Catalog

@@ -28,7 +28,7 @@ from omnigraph.errors import ConflictError, ErrorCode
 from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from omnigraph.limits import LOAD_BLOCK_BYTES
-from omnigraph.recovery.sidecars import Pending
+from omnigraph.recovery.pending import Pending
 from tests.support.commands import Answer
 
 SCHEMA: Final = """

@@ -115,10 +115,8 @@ from omnigraph.remote import connections, exports, graph, loads, logins
 """
 RESULTS: Final = """
 from omnigraph.documents.classes import class_named, every_name
-heavy = {"Pending", "Unreadable", "Intent", "TableIntent", "SchemaIntent", "ForkSource"}
 for name in every_name():
-    if name not in heavy:
-        class_named(name)
+    class_named(name)
 """
 
 

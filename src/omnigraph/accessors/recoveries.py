@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 # What a signature names need not be imported to read a graph.
 if TYPE_CHECKING:
     from omnigraph.recovery.entries import RecoveryEntry
-    from omnigraph.recovery.sidecars import Pending
+    from omnigraph.recovery.pending import Pending
     from omnigraph.recovery.sweep import Recovery
 
 

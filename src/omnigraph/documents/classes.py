@@ -107,7 +107,7 @@ _BY_MODULE: Final = {
     "mutation.results": ("MutationResult",),
     "query.codes": ("QueryCode",),
     "recovery.entries": ("RecoveryEntry", "RecoveryKind", "TableMove"),
-    "recovery.sidecars": ("Pending", "PendingWrite", "Unreadable"),
+    "recovery.pending": ("Pending", "PendingWrite", "Unreadable"),
     "schema.accepted": ("AcceptedSchema",),
     "schema.catalog": (
         "Annotation",

@@ -50,14 +50,8 @@ from omnigraph.recovery.classify import (
 from omnigraph.recovery.entries import RecoveryEntry, RecoveryKind, TableMove
 from omnigraph.recovery.intents import Intent, TableIntent
 from omnigraph.recovery.owners import this_process, track_operation
-from omnigraph.recovery.sidecars import (
-    Pending,
-    Sidecars,
-    SidecarSet,
-    Unreadable,
-    is_live,
-    sidecar_path,
-)
+from omnigraph.recovery.pending import Pending, Unreadable
+from omnigraph.recovery.sidecars import Sidecars, SidecarSet, is_live, sidecar_path
 from omnigraph.storage import heads
 from omnigraph.storage.tables import Table
 

@@ -100,7 +100,7 @@ class _Base:
 
 
 @dataclass(frozen=True, slots=True)
-class _Claimed(Generic[Report]):
+class _Claim(Generic[Report]):
     """A write that holds its tables and may be applied.
 
     Attributes:
@@ -360,7 +360,7 @@ class Transactions:
         return turns(self._store.root, names, seconds_max=seconds_max)
 
     @contextmanager
-    def _claimed(self, write: StagedPlan[Report], begun_at: datetime) -> Iterator[_Claimed[Report]]:
+    def _claimed(self, write: StagedPlan[Report], begun_at: datetime) -> Iterator[_Claim[Report]]:
         """Hold the tables from the first trace of a write to its last; a crash may interrupt it.
 
         Raises:
@@ -386,7 +386,7 @@ class Transactions:
                         WriteOutcome(write.plan.report, write.view, None, counts), commit_id
                     )
             hit(Failpoint.WRITE_AFTER_CHECK)
-            yield _Claimed(write, draft, intent, opened, read_at)
+            yield _Claim(write, draft, intent, opened, read_at)
 
     def _claim(self, request: WriteRequest, intent: Intent) -> None:
         """Claim the tables exclusively, and resolve interrupted writes of the branch first."""
@@ -487,7 +487,7 @@ class Transactions:
 
     # Apply, publish and settle.
 
-    def _land(self, claimed: _Claimed[Report]) -> WriteOutcome[Report]:
+    def _land(self, claimed: _Claim[Report]) -> WriteOutcome[Report]:
         """Move the heads and publish them; if that fails, finish or undo it by recovery."""
         write, intent = claimed.write, claimed.intent
         plan, request, counts = write.plan, write.request, write.staged.row_counts()

@@ -11,7 +11,7 @@ import omnigraph
 from omnigraph.errors import IntegrityError, OutcomeUnknownError, StorageError
 from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
-from omnigraph.recovery.sidecars import Pending
+from omnigraph.recovery.pending import Pending
 from tests.support.crashes import assert_next_writes_work
 from tests.support.writers import furnished, insert
 

@@ -16,7 +16,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.failpoints import Failpoint, arm
-from omnigraph.recovery.sidecars import Pending
+from omnigraph.recovery.pending import Pending
 from omnigraph.transaction.requests import RequestKey
 from tests.support.clocks import LaterClock
 from tests.support.concurrency import at_once

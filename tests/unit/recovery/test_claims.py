@@ -19,7 +19,8 @@ from omnigraph.model.tables import TableKey
 from omnigraph.recovery.claims import claim
 from omnigraph.recovery.intents import Intent, TableIntent
 from omnigraph.recovery.owners import Owner, this_process, track_operation
-from omnigraph.recovery.sidecars import Pending, PendingWrite, Sidecars
+from omnigraph.recovery.pending import Pending, PendingWrite
+from omnigraph.recovery.sidecars import Sidecars
 from omnigraph.storage.store import Store
 from tests.support.clocks import FakeClock
 

@@ -18,7 +18,7 @@ from omnigraph.errors import NotFoundError
 
 if TYPE_CHECKING:
     from omnigraph.recovery.entries import RecoveryEntry
-    from omnigraph.recovery.sidecars import PendingWrite, Unreadable
+    from omnigraph.recovery.pending import PendingWrite, Unreadable
     from omnigraph.remote.graph import AnyGraph
 
 group = typer.Typer(
@@ -138,7 +138,7 @@ def _recoveries(handle: AnyGraph) -> Sequence[RecoveryEntry]:
 
 
 def _pending_row(pending: Pending) -> Sequence[object]:
-    from omnigraph.recovery.sidecars import Unreadable
+    from omnigraph.recovery.pending import Unreadable
 
     first = (pending.operation_id, pending.state)
     content = pending.content
@@ -162,7 +162,7 @@ def _entry_row(entry: RecoveryEntry) -> Sequence[object]:
 
 
 def _pending_facts(pending: Pending) -> dict[str, object]:
-    from omnigraph.recovery.sidecars import Unreadable
+    from omnigraph.recovery.pending import Unreadable
 
     facts: dict[str, object] = {"operation_id": pending.operation_id, "state": pending.state}
     content = pending.content

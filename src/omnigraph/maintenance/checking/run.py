@@ -40,7 +40,7 @@ from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.model.tables import TableKey, TablePin
-from omnigraph.recovery.sidecars import PendingWrite
+from omnigraph.recovery.pending import PendingWrite
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.schema import codec
 from omnigraph.schema.accepted import AcceptedSchema
