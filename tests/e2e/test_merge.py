@@ -226,6 +226,27 @@ def test_a_file_decides_one_by_one(merge: Run, conflicted: Graph, tmp_path: Path
     assert people(conflicted) == [("Ada", 42, "sunny")]
 
 
+@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--resolve", "theirs", "--dry-run")])
+def test_the_example_for_a_rule_that_both_sides_break_works(
+    merge: Run, graph: Graph, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    lead = 'query q() {{ insert Leads {{ from: "Ada"  to: "{}" }} }}'
+    graph.mutate(lead.format("A"))
+    graph.at(branch="draft").mutate(lead.format("B"))
+
+    told = merge("draft", *options).err.splitlines()
+    assert told[told.index("to decide one by one, give a file to --resolve, such as") + 2].endswith(
+        "where rows of both sides break a rule together, take ours or give a value"
+    )
+    [example] = [line for line in told if '"take"' in line]
+    path = tmp_path / "decisions.json"
+    path.write_text(example)
+    assert merge("draft", "--resolve", str(path)).code == Exit.DONE
+    assert graph.query("query q() { match { $p leads $t } return { $t.name } }").rows() == [
+        {"t.name": "A"}
+    ]
+
+
 def test_a_dry_run_shows_what_would_happen(merge: Run, conflicted: Graph) -> None:
     before = head(conflicted)
     shown = merge("draft", "--dry-run")

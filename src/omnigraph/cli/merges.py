@@ -76,8 +76,10 @@ def show_merge(outcome: MergeOutcome, *, dry_run: bool = False) -> None:
         )
     if outcome.conflicts:
         from omnigraph.cli.failures import say_conflicts
+        from omnigraph.merge.conflicts import how_to_decide
 
         say_conflicts(outcome.conflicts, outcome.conflict_count)
+        render.say(f"  hint: {how_to_decide(outcome.conflicts)}")
     if dry_run:
         render.say("nothing was written: this was a dry run")
     elif outcome.deleted_source:
