@@ -256,11 +256,31 @@ def test_a_dry_run_shows_what_would_happen(merge: Run, conflicted: Graph) -> Non
     told = merge("draft", "--dry-run", "--json")
     assert (told.code, told.err) == (Exit.CONFLICT, "")
     assert (told.json["dry_run"], len(told.json["merge_conflicts"])) == (True, 2)
+    assert told.json["outcome"] == "conflicted"
     clean = merge("draft", "--dry-run", "--resolve", "ours")
     assert clean.code == Exit.DONE
     assert clean.out.split()[4:] == ["Person", "0", "1", "0"]
     assert head(conflicted) == before
     assert conflicted.branches.list() == ("main", "draft")
+
+
+@pytest.mark.usefixtures("conflicted")
+def test_a_dry_run_with_conflicts_of_hidden_types_alone_fails(
+    merge: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rules.cedar").write_text(
+        "permit(principal, action, resource);"
+        'forbid(principal == Actor::"wes", action == Action::"read", resource == Type::"Person");'
+    )
+    monkeypatch.setenv("OMNIGRAPH_POLICY", str(tmp_path / "rules.cedar"))
+    shown = merge("draft", "--dry-run", "--actor", "wes")
+    assert shown.code == Exit.CONFLICT
+    assert "has conflicts of hidden types" in shown.err
+    assert "1 type is hidden" in shown.err
+    assert "Ada" not in shown.err + shown.out
+    told = merge("draft", "--dry-run", "--actor", "wes", "--json")
+    assert (told.code, told.json["outcome"]) == (Exit.CONFLICT, "conflicted")
+    assert (told.json["conflict_count"], told.json["hidden"]) == (0, ["Person"])
 
 
 def test_rows_that_both_changed_can_be_conflicts_in_any_case(merge: Run, graph: Graph) -> None:
