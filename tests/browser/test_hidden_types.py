@@ -36,6 +36,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             "Earns": [{"from": "Grace", "to": "Graded"}],
         }
     )
+    draft = graph.branches.create("draft")
+    for handle, note in ((graph, "ours"), (draft, "theirs")):
+        handle.mutate(
+            f'query q() {{ update Salary set {{ note: "{note}" }} where name = "Graded" }}'
+        )
+    graph.proposals.create("draft", "Another note")
     settings = settings_for(folder, {"world": graph.uri}, policy=folder / "rules.cedar")
     with serving(settings) as running:
         yield running
@@ -70,3 +76,10 @@ def test_neighbours_leave_hidden_types_out_and_count_them(visit: Visit):
     expect(groups).to_contain_text("Ada")
     expect(visit.page.get_by_role("note")).to_have_text("1 type is hidden.")
     expect(visit.page.get_by_text("Graded")).to_have_count(0)
+
+
+def test_a_merge_with_conflicts_of_hidden_types_alone_is_not_offered(visit: Visit):
+    visit.go("graphs", "world", "proposals", "1")
+    state = visit.page.get_by_role("region", name="State")
+    expect(state).to_contain_text("conflicts of hidden types")
+    expect(state.get_by_role("button", name="Merge")).to_be_disabled()
