@@ -1755,7 +1755,8 @@ class Graph:
         sidecars = self._transactions.recovery.sidecars
         if not dry_run:
             self.requests.forget_old()
-        return clean(self._manifest, sidecars, self._clock, rules, dry_run=dry_run)
+        result = clean(self._manifest, sidecars, self._clock, rules, dry_run=dry_run)
+        return self.authority.sight(MAIN).cleanup(result, self._types_of(MAIN))
 
     def _retention_rules(
         self,

@@ -226,6 +226,27 @@ def test_a_file_decides_one_by_one(merge: Run, conflicted: Graph, tmp_path: Path
     assert people(conflicted) == [("Ada", 42, "sunny")]
 
 
+@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--resolve", "theirs", "--dry-run")])
+def test_the_example_for_a_rule_that_both_sides_break_works(
+    merge: Run, graph: Graph, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    lead = 'query q() {{ insert Leads {{ from: "Ada"  to: "{}" }} }}'
+    graph.mutate(lead.format("A"))
+    graph.at(branch="draft").mutate(lead.format("B"))
+
+    told = merge("draft", *options).err.splitlines()
+    assert told[told.index("to decide one by one, give a file to --resolve, such as") + 2].endswith(
+        "where rows of both sides break a rule together, take ours or give a value"
+    )
+    [example] = [line for line in told if '"take"' in line]
+    path = tmp_path / "decisions.json"
+    path.write_text(example)
+    assert merge("draft", "--resolve", str(path)).code == Exit.DONE
+    assert graph.query("query q() { match { $p leads $t } return { $t.name } }").rows() == [
+        {"t.name": "A"}
+    ]
+
+
 def test_a_dry_run_shows_what_would_happen(merge: Run, conflicted: Graph) -> None:
     before = head(conflicted)
     shown = merge("draft", "--dry-run")
@@ -235,11 +256,31 @@ def test_a_dry_run_shows_what_would_happen(merge: Run, conflicted: Graph) -> Non
     told = merge("draft", "--dry-run", "--json")
     assert (told.code, told.err) == (Exit.CONFLICT, "")
     assert (told.json["dry_run"], len(told.json["merge_conflicts"])) == (True, 2)
+    assert told.json["outcome"] == "conflicted"
     clean = merge("draft", "--dry-run", "--resolve", "ours")
     assert clean.code == Exit.DONE
     assert clean.out.split()[4:] == ["Person", "0", "1", "0"]
     assert head(conflicted) == before
     assert conflicted.branches.list() == ("main", "draft")
+
+
+@pytest.mark.usefixtures("conflicted")
+def test_a_dry_run_with_conflicts_of_hidden_types_alone_fails(
+    merge: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rules.cedar").write_text(
+        "permit(principal, action, resource);"
+        'forbid(principal == Actor::"wes", action == Action::"read", resource == Type::"Person");'
+    )
+    monkeypatch.setenv("OMNIGRAPH_POLICY", str(tmp_path / "rules.cedar"))
+    shown = merge("draft", "--dry-run", "--actor", "wes")
+    assert shown.code == Exit.CONFLICT
+    assert "has conflicts of hidden types" in shown.err
+    assert "1 type is hidden" in shown.err
+    assert "Ada" not in shown.err + shown.out
+    told = merge("draft", "--dry-run", "--actor", "wes", "--json")
+    assert (told.code, told.json["outcome"]) == (Exit.CONFLICT, "conflicted")
+    assert (told.json["conflict_count"], told.json["hidden"]) == (0, ["Person"])
 
 
 def test_rows_that_both_changed_can_be_conflicts_in_any_case(merge: Run, graph: Graph) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import metadata
 from typing import Any, Final, Protocol, TypeVar
 
@@ -27,7 +29,10 @@ from omnigraph.agents.tools import (
 from omnigraph.agents.workspace import Workspace
 from omnigraph.errors import NotFoundError, OmnigraphError
 
+_log: Final = logging.getLogger("omnigraph.agents")
+
 _T = TypeVar("_T")
+Facts = dict[str, Any]
 
 
 class CallRunner(Protocol):
@@ -45,18 +50,23 @@ Ask `schema` first: queries name its types.
 Whatever you write goes to a branch of your own, which a person reviews and merges."""
 
 
-def make_server(workspace: Workspace, run: CallRunner | None = None) -> Server[Any]:
+def make_server(
+    workspace: Workspace,
+    run: CallRunner | None = None,
+    shown: Callable[[Facts], Facts] = lambda facts: facts,
+) -> Server[Any]:
     """A server of a workspace, to be run over any transport.
 
     Args:
-        run: CallRunners what reads or writes the graph; in a thread when None.
+        run: Runs what reads or writes the graph; in a thread when None.
+        shown: An error as the agent may see it.
     """
     beside = run or _in_thread
 
     async def on_list_tools(
         _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        with _translate_errors():
+        with _translate_errors(shown):
             tools = await beside(lambda: list_tools(workspace), writes=False)
         return types.ListToolsResult(tools=[_describe(tool) for tool in tools])
 
@@ -64,10 +74,12 @@ def make_server(workspace: Workspace, run: CallRunner | None = None) -> Server[A
         _: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         try:
-            return await beside(lambda: _call(workspace, params), writes=_may_write(params.name))
+            with _report_bugs():
+                call = partial(_call, workspace, params)
+                return await beside(call, writes=_may_write(params.name))
         except OmnigraphError as error:
             # The agent reads it, and may do better: that is no failure of the protocol.
-            return _result(_refusal(error), is_error=True)
+            return _result(shown(_refusal(error)), is_error=True)
 
     async def on_list_resources(
         _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
@@ -82,7 +94,7 @@ def make_server(workspace: Workspace, run: CallRunner | None = None) -> Server[A
     async def on_read_resource(
         _: ServerRequestContext[Any], params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        with _translate_errors():
+        with _translate_errors(shown):
             text = await beside(lambda: _read_resource(workspace, str(params.uri)), writes=False)
         contents = types.TextResourceContents(uri=str(params.uri), text=text)
         return types.ReadResourceResult(contents=[contents])
@@ -110,16 +122,24 @@ def serve_stdio(workspace: Workspace) -> None:
 
 
 async def serve_request(
-    workspace: Workspace, run: CallRunner, *, scope: Any, receive: Any, send: Any, bytes_max: int
+    workspace: Workspace,
+    run: CallRunner,
+    shown: Callable[[Facts], Facts],
+    *,
+    scope: Any,
+    receive: Any,
+    send: Any,
+    bytes_max: int,
 ) -> None:
     """Answer one request of streamable HTTP. Nothing is kept from one request to the next.
 
     Args:
+        shown: An error as the agent may see it.
         scope: The request as ASGI has it, with `receive` and `send`.
         bytes_max: How large its body may be.
     """
     manager = StreamableHTTPSessionManager(
-        make_server(workspace, run),
+        make_server(workspace, run, shown),
         json_response=True,
         stateless=True,
         max_request_body_size=bytes_max,
@@ -145,23 +165,43 @@ def _call(workspace: Workspace, params: types.CallToolRequestParams) -> types.Ca
 
 
 @contextmanager
-def _translate_errors() -> Iterator[None]:
-    """Re-raise our errors as those of the protocol, which says of all others that they are bugs.
+def _translate_errors(shown: Callable[[Facts], Facts]) -> Iterator[None]:
+    """Re-raise our errors as those of the protocol.
 
     Raises:
-        MCPError: the block raised an error of ours.
+        MCPError: the block raised an error.
+    """
+    try:
+        with _report_bugs():
+            yield
+    except OmnigraphError as error:
+        facts = shown(_refusal(error))
+        raise MCPError(types.INVALID_PARAMS, str(facts["error"]), facts) from error
+
+
+@contextmanager
+def _report_bugs() -> Iterator[None]:
+    """Log errors that are not ours, and tell the agent nothing of them: they may have any value.
+
+    Raises:
+        OmnigraphError: the block raised one.
+        MCPError: the block raised another error.
     """
     try:
         yield
-    except OmnigraphError as error:
-        raise MCPError(types.INVALID_PARAMS, error.message, _refusal(error)) from error
+    except (OmnigraphError, MCPError):
+        raise
+    except Exception as bug:
+        _log.exception("a request of an agent failed")
+        message = "the request failed: this is a bug of Omnigraph"
+        raise MCPError(types.INTERNAL_ERROR, message) from bug
 
 
-def _refusal(error: OmnigraphError) -> dict[str, Any]:
+def _refusal(error: OmnigraphError) -> Facts:
     return {"code": str(error.code), "error": error.message, "hint": error.hint}
 
 
-def _result(facts: dict[str, Any], *, is_error: bool) -> types.CallToolResult:
+def _result(facts: Facts, *, is_error: bool) -> types.CallToolResult:
     text = json.dumps(facts, ensure_ascii=False, default=str)
     return types.CallToolResult(
         content=[types.TextContent(text=text)], structured_content=facts, is_error=is_error

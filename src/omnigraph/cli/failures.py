@@ -68,7 +68,8 @@ def say_conflicts(conflicts: Iterable[Conflict], count: int) -> None:
         }
         named = {name: value for name, value in place.items() if value is not None}
         say("to decide one by one, give a file to --resolve, such as")
-        say(f"  {_json_line([{**named, 'take': 'theirs'}])}")
+        side = "theirs" if first.may_take_theirs() else "ours"
+        say(f"  {_json_line([{**named, 'take': side}])}")
 
 
 def _explain(conflict: Conflict) -> str:

@@ -55,13 +55,16 @@ def show_merge(outcome: MergeOutcome, *, dry_run: bool = False) -> None:
         merged = f"branch {outcome.source}, at {outcome.source_commit}, into {outcome.target}"
         render.say(f"merged {merged} as commit {outcome.commit_id} ({outcome.outcome})")
         render.say_engine(outcome.engine, outcome.why)
-    elif not dry_run or not (outcome.changes or outcome.conflicts or outcome.steps):
-        render.say(f"{outcome.outcome}: {outcome.target} has all of {outcome.source}")
-    elif outcome.conflicts:
+    elif outcome.is_conflicted:
         count = outcome.conflict_count
         conflicts = "1 conflict" if count == 1 else f"{count:,} conflicts"
+        if not count:
+            # Sight leaves out those of hidden types.
+            conflicts = "conflicts of hidden types, which somebody who may read them has to decide"
         beside = "; beside them it would change" if outcome.changes else ""
         render.say(f"merging {sides} has {conflicts}{beside}")
+    elif not dry_run or not (outcome.changes or outcome.steps):
+        render.say(f"{outcome.outcome}: {outcome.target} has all of {outcome.source}")
     else:
         render.say(f"merging {sides} would change ({outcome.outcome})")
     for step in outcome.steps:
@@ -76,8 +79,10 @@ def show_merge(outcome: MergeOutcome, *, dry_run: bool = False) -> None:
         )
     if outcome.conflicts:
         from omnigraph.cli.failures import say_conflicts
+        from omnigraph.merge.conflicts import how_to_decide
 
         say_conflicts(outcome.conflicts, outcome.conflict_count)
+        render.say(f"  hint: {how_to_decide(outcome.conflicts)}")
     if dry_run:
         render.say("nothing was written: this was a dry run")
     elif outcome.deleted_source:

@@ -51,9 +51,13 @@ def _convert(array: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         return pa.chunked_array(chunks, field.type)
     except pa.ArrowInvalid as cause:
         message = f"a value of column {field.name} does not fit {field.type}: {cause}"
-        hint = "sum fewer rows, or take the average"
-        code = ErrorCode.VALUE_OUT_OF_RANGE
-        raise InvalidInputError(message, hint=hint, code=code) from cause
+        raise out_of_range_error(message) from cause
+
+
+def out_of_range_error(message: str) -> InvalidInputError:
+    """The error about a computed value that does not fit its type."""
+    hint = "compute with floats: write 1.0 * …; or sum fewer rows"
+    return InvalidInputError(message, hint=hint, code=ErrorCode.VALUE_OUT_OF_RANGE)
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -333,9 +333,9 @@ def resolve(
     return Inputs(tuple(_with_distinct_names(inputs)))
 
 
-def store_error(name: str) -> NotAllowedError:
-    """The error about a file in an object store that is loaded into a remote graph."""
-    message = f"{name[:200]} is in an object store, which a server does not read"
+def store_error(name: str, place: str = "in an object store") -> NotAllowedError:
+    """The error about a file elsewhere that is loaded into a remote graph."""
+    message = f"{name[:200]} is {place}, and a server reads no files for its clients"
     hint = "load it where the graph is stored, or load a copy of it from here"
     return NotAllowedError(message, hint=hint)
 
@@ -445,6 +445,8 @@ class _Finder:
         elif path.exists():
             yield from self._path(path, type_name)
         elif "://" in text:
+            if not self.reads_stores:
+                raise store_error(text, "not on this machine")
             for file in self.find_files(text):
                 named = self._named_by(_folders_of(text, file.url), type_name)
                 yield self._input(file.url, file, named, file.byte_count)

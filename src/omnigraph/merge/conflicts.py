@@ -73,6 +73,10 @@ class Conflict:
     edge_counts: Mapping[str, int] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
 
+    def may_take_theirs(self) -> bool:
+        """Whether it can be decided for the source."""
+        return self.kind not in _OF_BOTH_SIDES
+
     def with_edges(self, counts: Mapping[str, int]) -> Conflict:
         """The conflict with the edges, by type, that were deleted along with its node."""
         return replace(self, edges=sum(counts.values()), edge_counts=counts)
@@ -210,13 +214,19 @@ def refused(
     shown = "visible " if hidden else ""
     message = f"merging {source} into {target} has {count:,} {shown}conflict{plural}: "
     message += "; ".join(named)
-    hint = "decide with --resolve ours|theirs or a file of resolutions, or change a branch"
-    if any(each.kind in _OF_BOTH_SIDES for each in conflicts):
-        hint += "; where rows of both sides break a rule together, take ours or give a value"
-    if any(each.kind is ConflictKind.SCHEMA for each in conflicts):
-        hint += "; schemas are decided first, and rows are compared after that"
     found = tuple(conflicts)
+    hint = how_to_decide(found)
     error = MergeConflictError(message, hint=hint, conflicts=found, conflict_count=count)
     if hidden:
         error.details["hidden"] = list(hidden)
     return error
+
+
+def how_to_decide(conflicts: Sequence[Conflict]) -> str:
+    """What to do about conflicts, as a hint."""
+    hint = "decide with --resolve ours|theirs or a file of resolutions, or change a branch"
+    if not all(each.may_take_theirs() for each in conflicts):
+        hint += "; where rows of both sides break a rule together, take ours or give a value"
+    if any(each.kind is ConflictKind.SCHEMA for each in conflicts):
+        hint += "; schemas are decided first, and rows are compared after that"
+    return hint

@@ -59,6 +59,11 @@ class MergeOutcome:
     steps: tuple[SchemaStep, ...] = ()
     hidden: tuple[str, ...] = ()
 
+    @property
+    def is_conflicted(self) -> bool:
+        """Whether the merge would be refused, perhaps for conflicts of hidden types alone."""
+        return self.outcome is Outcome.CONFLICTED
+
     def to_json(self) -> dict[str, Any]:
         """The outcome as plain values that JSON can represent."""
         return {

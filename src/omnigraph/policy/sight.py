@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from omnigraph.evolution.results import SchemaResult
     from omnigraph.integrity.violations import IntegrityReport, Violation
     from omnigraph.load.results import LoadResult
-    from omnigraph.maintenance.purge.results import PurgeResult
+    from omnigraph.maintenance.cleanup.results import CleanupResult, TableCleanup
+    from omnigraph.maintenance.purge.results import HeldFiles, PurgeResult
     from omnigraph.maintenance.results import EmbedResult, IndexResult, OptimizeResult
     from omnigraph.manifest.snapshot import Snapshot
     from omnigraph.merge.conflicts import Conflict
@@ -245,15 +246,26 @@ class Sight:
             result, embedded=embedded, status=status, why=_why(result.why), hidden=hidden
         )
 
+    def cleanup(self, result: CleanupResult, names: Iterable[str]) -> CleanupResult:
+        """The result of a cleanup, without how much was stored and written of hidden types.
+
+        Args:
+            names: The types of the graph.
+        """
+        if not (hidden := self.hidden([*names, *filter(None, map(_type_of, result.versions))])):
+            return result
+        # The graph's own tables have no type.
+        seen = (each for each in result.versions if _type_of(each) not in hidden)
+        return replace(result, versions=tuple(seen), hidden=hidden)
+
     def purge(self, result: PurgeResult) -> PurgeResult:
         """The result of a purge, without how much is stored of hidden types."""
         rewrites = tuple(each for each in result.rewrites if self.sees(each.type_name))
-        held = tuple(each for each in result.held if self.sees(each.name.partition(":")[2]))
-        names = (
-            *(each.type_name for each in result.rewrites),
-            *(each.name.partition(":")[2] for each in result.held),
-        )
-        return replace(result, rewrites=rewrites, held=held, hidden=self.hidden(names))
+        held = tuple(each for each in result.held if self.sees(_type_of(each)))
+        names = (*(each.type_name for each in result.rewrites), *map(_type_of, result.held))
+        cleanup = None if result.cleanup is None else self.cleanup(result.cleanup, names)
+        hidden = self.hidden(names) if cleanup is None else cleanup.hidden
+        return replace(result, rewrites=rewrites, held=held, cleanup=cleanup, hidden=hidden)
 
     def proposal(self, proposal: Proposal) -> Proposal:
         """A proposal without the comments on rows of hidden types."""
@@ -275,6 +287,11 @@ EVERYTHING: Final = Sight(lambda _: True)
 def _count(shown: tuple[Conflict, ...], found: tuple[Conflict, ...], count: int) -> int:
     # Of very many conflicts only the first are known, and so only the types of those.
     return count if len(shown) == len(found) == count else len(shown)
+
+
+def _type_of(table: TableCleanup | HeldFiles) -> str:
+    """The type of a table that a cleanup lists; nothing of one that has none."""
+    return table.name.partition(":")[2]
 
 
 def _without_rows(step: SchemaStep) -> SchemaStep:

@@ -235,7 +235,7 @@ def _of_one_type(
     found = [value for value in values if value is not None]
     if len(found) < len(given):
         return None
-    type_ = _common_type([value.type for value in found])
+    type_ = _common_type(found)
     if type_ is None:
         types = ", ".join(str(value.type) for value in found) or "null"
         message = f"these values have no type in common: {types}"
@@ -253,7 +253,8 @@ def _of_one_type(
     )
 
 
-def _common_type(types: Sequence[PropertyType]) -> Scalar | EnumType | None:
+def _common_type(values: Sequence[ir.Operand]) -> Scalar | EnumType | None:
+    types = [value.type for value in values]
     scalars = [type_ for type_ in types if isinstance(type_, Scalar)]
     first = types[0] if types else None
     is_one = all(type_ == first for type_ in types)
@@ -265,14 +266,19 @@ def _common_type(types: Sequence[PropertyType]) -> Scalar | EnumType | None:
         return None
     if any(scalar.is_float for scalar in scalars):
         return Scalar.F64
-    return Scalar.U64 if {Scalar.U32, Scalar.U64}.issuperset(scalars) else Scalar.I64
+    return Scalar.U64 if _are_unsigned(values) else Scalar.I64
 
 
 def _whole_type(function: ValueFunction, arguments: Sequence[ir.Operand]) -> Scalar:
     """U64 where no result is negative, else I64; a result that does not fit cannot be returned."""
-    can_be_less = function is ValueFunction.SUBTRACT or not all(map(_is_unsigned, arguments))
-    has_unsigned = any(each.type in (Scalar.U32, Scalar.U64) for each in arguments)
-    return Scalar.I64 if can_be_less or not has_unsigned else Scalar.U64
+    can_be_less = function is ValueFunction.SUBTRACT or not _are_unsigned(arguments)
+    return Scalar.I64 if can_be_less else Scalar.U64
+
+
+def _are_unsigned(operands: Sequence[ir.Operand]) -> bool:
+    """Whether none can be negative, and one has an unsigned type: literals have the others'."""
+    has_type = any(each.type in (Scalar.U32, Scalar.U64) for each in operands)
+    return has_type and all(map(_is_unsigned, operands))
 
 
 def _is_unsigned(operand: ir.Operand) -> bool:

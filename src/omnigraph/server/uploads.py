@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from pyarrow import orc
 
 from omnigraph.formats.compression import Compression
 from omnigraph.load.sources import FileInput, Form, Inputs, MemoryInput, StreamInput
+from omnigraph.server.avro_blocks import block_sizes
 from omnigraph.server.bodies import require_expansion, require_whole_expansion
 
 _MAGIC: Final = {b"\x1f\x8b": Compression.GZIP, b"\x28\xb5\x2f\xfd": Compression.ZSTD}
@@ -38,6 +40,8 @@ class UploadLimits:
             match source:
                 case FileInput(path=str(path), compression=Compression() as compression):
                     self._check_compressed(Path(path), compression)
+                case FileInput(path=str(path), form=Form.AVRO):
+                    self._check_avro(Path(path))
                 case FileInput(path=str(path), form=Form.PARQUET | Form.ORC as form):
                     self.check_columns(Path(path), form)
                 case StreamInput():
@@ -69,6 +73,15 @@ class UploadLimits:
             LimitExceededError: they are.
         """
         require_expansion(rows.num_rows + rows.nbytes, file.stat().st_size, self.expansion)
+
+    def _check_avro(self, path: Path) -> None:
+        if find_spec("fastavro") is None:
+            # Then nobody reads it.
+            return
+        size, expanded = path.stat().st_size, 0
+        for more in block_sizes(path):
+            expanded += more
+            require_expansion(expanded, size, self.expansion)
 
     def _check_compressed(self, path: Path, compression: Compression) -> None:
         limits = {"bytes_max": self.bytes_max, "expansion": self.expansion}

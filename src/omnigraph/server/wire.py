@@ -8,8 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 Name = Annotated[str, Field(max_length=1_000)]
 Text = Annotated[str, Field(max_length=1 << 20)]
-Decisions = Literal["ours", "theirs"] | list[dict[str, Any]] | None
-"""How conflicts of a merge are decided: by side, or one by one."""
+Decisions = Annotated[
+    Literal["ours", "theirs"] | list[dict[str, Any]] | None,
+    Field(
+        description="How conflicts are decided: by side, or one by one. unique_violation and "
+        "cardinality_violation cannot be decided for theirs."
+    ),
+]
 Version = Annotated[int, Field(ge=0, le=1 << 53)]
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
 

@@ -831,7 +831,7 @@ class _Query:
         if isinstance(type_, EnumType):
             result = Scalar.STRING
         elif type_.is_integer:
-            result = Scalar.I64
+            result = Scalar.U64 if type_ in (Scalar.U32, Scalar.U64) else Scalar.I64
         elif type_.is_float:
             result = Scalar.F64
         condition = self._filter(scope)
@@ -839,7 +839,7 @@ class _Query:
             call = ast.FunctionCall(ValueFunction.COALESCE, (column, other), _NOWHERE)
             return call, result
         otherwise = self.choose((None, other, ast.Null(_NOWHERE)))
-        if otherwise is not other and result is not Scalar.I64:
+        if otherwise is not other and result not in (Scalar.I64, Scalar.U64):
             # Without a literal beside it, an enum or a float remains what it is.
             result = type_
         return ast.Case(((condition, column),), otherwise, _NOWHERE), result

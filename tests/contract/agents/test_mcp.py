@@ -13,7 +13,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, TextResourceContents
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, TextResourceContents
 
 import omnigraph
 from omnigraph.agents.protocol import make_server
@@ -256,6 +256,26 @@ def test_unknown_resource_is_an_error_of_the_request(graph, uri):
         assert refused.value.data["code"] == "not_found"
 
     session(make_server(Workspace(graph, BranchName(BRANCH))), story)
+
+
+def test_bug_is_logged_and_tells_the_agent_nothing(graph, monkeypatch, caplog):
+    def fail(self: Workspace, *_: Any, **__: Any) -> Any:
+        raise KeyError(self.graph.uri)
+
+    monkeypatch.setattr(Workspace, "schema", fail)
+
+    async def story(_: Any, client: Client) -> None:
+        for ask in (
+            lambda: client.call_tool("schema", {}),
+            lambda: client.read_resource("omnigraph://schema"),
+        ):
+            with pytest.raises(MCPError, match="this is a bug") as failed:
+                await ask()
+            assert failed.value.code == INTERNAL_ERROR
+            assert graph.uri not in f"{failed.value} {failed.value.data}"
+
+    session(make_server(Workspace(graph, BranchName(BRANCH))), story)
+    assert caplog.text.count("KeyError: ") == 2
 
 
 def test_busy_server_tells_an_agent_so(graph):

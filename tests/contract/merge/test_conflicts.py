@@ -324,6 +324,20 @@ def test_every_conflict_is_told_however_many_there_are(graph):
     assert len(rows_of(graph)["P"]) == 3 + 60
 
 
+@pytest.mark.parametrize("resolve", [None, "theirs", '[{"take": "theirs"}]'])
+def test_a_preview_with_conflicts_is_conflicted(graph, resolve):
+    both(
+        graph,
+        ours={"P": {"o": ruled("o", mail="m")}},
+        theirs={"P": {"n": ruled("n", mail="m")}},
+    )
+    shown = graph.merge("draft", resolve=resolve, dry_run=True)
+    assert (shown.outcome, shown.conflict_count) == (Outcome.CONFLICTED, 1)
+    assert [each.kind for each in shown.conflicts] == [ConflictKind.UNIQUE_VIOLATION]
+    decided = graph.merge("draft", resolve="ours", dry_run=True)
+    assert (decided.outcome, decided.is_conflicted) == (Outcome.MERGED, False)
+
+
 def test_a_conflict_names_the_three_values(graph):
     both(
         graph,

@@ -245,6 +245,17 @@ def test_check_leaves_hidden_types_out_and_says_so(world, as_actor):
     assert rows[0] < 100 < SALARIES < rows[1]
 
 
+def test_cleanup_does_not_tell_how_much_was_stored_of_hidden_types(world, as_actor):
+    # Making the world leaves versions that no commit reads.
+    full = world.graph.cleanup(dry_run=True)
+    shown = as_actor("wes").cleanup(dry_run=True)
+    names = [{each.name for each in result.versions} for result in (full, shown)]
+    assert names[0] & {"node:Salary", "edge:Earns", "node:Bonus"}
+    assert names[1] == names[0] - {"node:Salary", "edge:Earns", "node:Bonus"}
+    assert (shown.hidden, full.hidden) == (HIDDEN, ())
+    assert shown.is_empty == full.is_empty
+
+
 def test_rows_of_a_hidden_type_are_not_found_by_writes(world, as_actor):
     wes = as_actor("wes")
     for text in (

@@ -18,6 +18,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import omnigraph
+from omnigraph.agents import protocol
+from omnigraph.agents.workspace import Workspace
+from omnigraph.errors import StorageError
 from tests.contract.server.test_http import ADD, mutate, problem
 from tests.support.served import serving, settings_for
 
@@ -324,6 +327,32 @@ def test_no_answer_says_where_the_server_stores_anything(tmp_path):
         assert wrong_asked == []
         for answer in (*refused, job, *called, *read):
             assert str(tmp_path).encode() not in answer.content, answer.request.url
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", {"name": "diff", "arguments": {"before": "none", "after": "main"}}),
+        ("tools/call", {"name": "schema", "arguments": {"at": "none"}}),
+        ("resources/read", {"uri": "omnigraph://schema"}),
+        ("tools/list", {}),
+    ],
+)
+def test_no_answer_to_an_agent_says_where_the_server_stores_anything(
+    client, graph, monkeypatch, method, params
+):
+    def fail(*_, **__):
+        message = f"{graph.uri} cannot be read"
+        raise StorageError(message, hint=f"check {graph.uri}")
+
+    if method != "tools/call":
+        monkeypatch.setattr(Workspace, "schema", fail)
+        monkeypatch.setattr(protocol, "list_tools", fail)
+    asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    headers = {"Accept": "application/json, text/event-stream"}
+    answer = client.post("/graphs/world/mcp?read_only=true", json=asked, headers=headers)
+    assert "world" in answer.text
+    assert graph.uri not in answer.text
 
 
 @pytest.mark.parametrize("route", ["query", "calls/query", "mcp"])

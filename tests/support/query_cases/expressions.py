@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 from omnigraph.query.ir import Value
-from tests.support.query_cases.case import QueryCase, answer, ask
+from tests.support.query_cases.case import QueryCase, TooLarge, answer, ask
 from tests.support.query_cases.graphs import PEOPLE, values
 
 
@@ -31,7 +31,27 @@ def of_least(title: str, expression: str, value: Value) -> QueryCase:
     return ask(title, LEAST, body, answer("v", value))
 
 
+UNSIGNED = values(v={"u64": 2**63 + 5, "u32": 0})
+
+
+def of_unsigned(title: str, expression: str, expected: Value | TooLarge) -> QueryCase:
+    """What is computed of unsigned numbers, one of which is beyond I64."""
+    body = f"match {{ $v: Value }} return {{ {expression} as v }}"
+    told = expected if isinstance(expected, TooLarge) else answer("v", expected)
+    return ask(title, UNSIGNED, body, told)
+
+
 CASES = (
+    of_unsigned("a sum of unsigned numbers is unsigned", "$v.u64 + 1", 2**63 + 6),
+    of_unsigned("a difference of unsigned numbers may be negative", "$v.u32 - 1", -1),
+    of_unsigned("a difference of unsigned numbers has a sign", "$v.u64 - 1", TooLarge()),
+    of_unsigned("a remainder of unsigned numbers is unsigned", "$v.u64 % 10", 3),
+    of_unsigned("either of two unsigned numbers", "coalesce($v.u64, 0)", 2**63 + 5),
+    of_unsigned("an unsigned number or null", "coalesce(null, $v.u64, 1)", 2**63 + 5),
+    of_unsigned(
+        "a case of unsigned numbers", "case when $v.u32 > 0 then 1 else $v.u64 end", 2**63 + 5
+    ),
+    of_unsigned("a case of a negative number", "case when $v.u32 > 0 then $v.u64 else -1 end", -1),
     of_least("the least number by minus one", "$v.i64 % -1", 0),
     of_least("the least number by a column", "$v.i64 % ($v.i32 + 2147483647)", 0),
     of_least("the least number by ten", "$v.i64 % 10", -8),
@@ -84,6 +104,8 @@ CASES = (
     of_ada("no part has a length far below zero", "substring($p.name, 1, -3000000000)", None),
     of_ada("a part beyond the end", "substring($p.name, 9)", ""),
     of_ada("spaces and line ends are trimmed", 'trim(" \\t\\r\\na b\\n ")', "a b"),
+    of_ada("other white space stays", 'trim("\u00a0a\u2003 ")', "\u00a0a\u2003"),
+    of_ada("a dotless i has the plain capital", 'upper("\u0131i")', "II"),
     of_ada("every occurrence is replaced", 'replace($p.name, "a", "xa")', "xadxa"),
     of_ada("no text is never found", 'replace($p.name, "", "x")', "ada"),
     of_ada("days between dates", 'date("2024-03-01") - date("2023-03-01")', 366),

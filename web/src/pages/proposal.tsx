@@ -9,6 +9,7 @@ import { Changes, type RowName } from "../diff/changes";
 import { renderNow, useShortcuts } from "../keys";
 import { CommentForm, CommentList, PlaceComments } from "../review/comments";
 import { Conflicts } from "../review/conflicts";
+import { hasHiddenConflicts } from "../review/decisions";
 import { MergeDialog, type Merging, useMerging } from "../review/merging";
 import { href, hrefWith } from "../router";
 import { Dialog } from "../ui/dialog";
@@ -57,7 +58,7 @@ function Proposal({
   });
   const approve = (): void => void act.run("POST", "approval", { commit: proposal.source_commit });
   const left = merging.preview === null ? null : merging.preview.conflict_count;
-  const isMergeable = may("merge") && proposal.is_approved === true && left === 0;
+  const isMergeable = may("merge") && proposal.is_approved === true && left === 0 && !hasHiddenConflicts(merging.preview);
   const startComment = (): void => {
     renderNow(() => setTab("conversation"));
     document.querySelector<HTMLTextAreaElement>(".conversation form.comment textarea")?.focus();
@@ -283,6 +284,8 @@ function Standing({
         )}
         {proposal.source_commit == null ? (
           <li class="no">the branch {visible(proposal.source)} was deleted</li>
+        ) : hasHiddenConflicts(merging.preview) ? (
+          <li class="no">conflicts of hidden types: somebody who may read them has to decide</li>
         ) : left === null ? (
           <li class="dim">{merging.error === null ? "looking for conflicts…" : "the merge cannot be previewed"}</li>
         ) : (

@@ -1,6 +1,6 @@
 /** Decisions about conflicts, as the server takes them. */
 
-import type { ConflictAnswer } from "../api/wire";
+import type { ConflictAnswer, MergeAnswer } from "../api/wire";
 import { parseJson } from "../api/json";
 
 export type Decision = { take: "ours" | "theirs" } | { text: string; isNull: boolean };
@@ -26,6 +26,11 @@ export function isViolation(conflict: ConflictAnswer): boolean {
 /** Rows of both sides break a rule together, so that taking theirs would not say what happens to ours. */
 export function mayTakeTheirs(conflict: ConflictAnswer): boolean {
   return conflict.kind !== "unique_violation" && conflict.kind !== "cardinality_violation";
+}
+
+/** Whether a merge would be refused for conflicts that its visitor may not see. */
+export function hasHiddenConflicts(preview: MergeAnswer | null): boolean {
+  return preview !== null && preview.outcome === "conflicted" && preview.conflict_count === 0;
 }
 
 /** A cell takes a value of neither side; a whole row and a schema do not. */

@@ -140,7 +140,7 @@ def merge_branch(
         else:
             merges.show_merge(outcome, dry_run=dry_run)
         render.say_warnings(outcome.warnings)
-    if outcome.conflicts:
+    if outcome.is_conflicted:
         raise typer.Exit(Exit.CONFLICT)
 
 

@@ -52,6 +52,7 @@ def cleanup(
 
 def show_cleanup(result: CleanupResult, *, confirm: bool) -> None:
     """Show what was removed, or would be."""
+    render.say_hidden(result.hidden)
     if result.versions:
         rows = [
             (table.name or table.location, table.versions, table.files, format_size(table.size))

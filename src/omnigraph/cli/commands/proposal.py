@@ -207,7 +207,7 @@ def merge_proposal(
         else:
             merges.show_merge(outcome)
         render.say_warnings(outcome.warnings)
-    if outcome.conflicts:
+    if outcome.is_conflicted:
         raise typer.Exit(Exit.CONFLICT)
 
 

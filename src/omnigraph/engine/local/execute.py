@@ -23,8 +23,8 @@ from omnigraph.engine.local.reduce import Reducer, look_up
 from omnigraph.engine.local.scans import joinable, scannable
 from omnigraph.engine.local.searching import Searcher
 from omnigraph.engine.protocol import Data
-from omnigraph.engine.results import conform
-from omnigraph.errors import ErrorCode, InternalError, InvalidInputError, StorageError
+from omnigraph.engine.results import conform, out_of_range_error
+from omnigraph.errors import InternalError, StorageError
 from omnigraph.limits import BRIEF_COMBINATIONS_MAX, COMPILED_QUERIES_MAX, RESULT_BATCH_ROWS
 from omnigraph.relational.caps import cap_rows
 from omnigraph.relational.plans import (
@@ -382,9 +382,7 @@ def _translating(budget: Budget) -> Iterator[None]:
         raise _unfinished_error(cause) from cause
     except (duckdb.ConversionException, duckdb.OutOfRangeException) as cause:
         message = f"a computed value does not fit its type: {_first_line(cause)}"
-        hint = "sum fewer rows, or take the average"
-        code = ErrorCode.VALUE_OUT_OF_RANGE
-        raise InvalidInputError(message, hint=hint, code=code) from cause
+        raise out_of_range_error(message) from cause
     except duckdb.IOException as cause:
         raise _unfinished_error(cause) from cause
     except duckdb.Error as cause:

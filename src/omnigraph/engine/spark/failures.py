@@ -27,6 +27,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql.utils import is_remote
 
 from omnigraph import errors
+from omnigraph.engine.results import out_of_range_error
 from omnigraph.engine.spark.connect import PYTHON_OPTION
 from omnigraph.engine.spark.packing import FOLDER, PYTHON
 from omnigraph.errors import (
@@ -129,9 +130,7 @@ def _to_error(action: str, cause: _Failure) -> OmnigraphError:
         return unfit_workers_error(f"Spark's workers run an unfit Python: {unfit[0][:_REASON_MAX]}")
     reason = useful_line(cause)
     if _sql_state(cause, text).startswith(_DATA_EXCEPTION):
-        message = f"a computed value does not fit its type: {reason}"
-        hint = "sum fewer rows, or take the average"
-        return InvalidInputError(message, hint=hint, code=ErrorCode.VALUE_OUT_OF_RANGE)
+        return out_of_range_error(f"a computed value does not fit its type: {reason}")
     if "spark.driver.maxResultSize" in text:
         message = f"{action} on Spark gave more rows than the driver may hold: {reason}"
         return LimitExceededError(message, hint="ask for fewer rows, or use the DataFrame")

@@ -78,7 +78,7 @@ class CleanupResult:
         rules: The rules that it went by; empty if every commit was kept.
         commits: The commits that were let go, newest first.
         kept: How many commits can still be read.
-        versions: What was removed of tables that stay.
+        versions: What was removed of tables that stay, but not of hidden types.
         tables: Tables that were removed whole, as paths below the graph's root: dropped types that
             no kept commit reads, and tables that no commit had.
         refs: The deleted refs.
@@ -86,6 +86,7 @@ class CleanupResult:
         scratch: The deleted scratch folders, likewise.
         size: The size of all files that were removed, in bytes.
         troubles: What could not be checked or deleted. Everything else was.
+        hidden: The types that the actor may not read, which are left out of `versions`.
     """
 
     rules: str = ""
@@ -98,9 +99,10 @@ class CleanupResult:
     scratch: tuple[str, ...] = ()
     size: int = 0
     troubles: tuple[Trouble, ...] = ()
+    hidden: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether there was nothing to remove, and no commit to let go."""
         parts = (self.commits, self.versions, self.tables, self.refs, self.schemas, self.scratch)
-        return not any(parts)
+        return not any(parts) and not self.size

@@ -100,6 +100,7 @@ class _Answer(Response):
         await serve_request(
             self._workspace,
             self._run,
+            self._call.service.hide_places_in,
             scope=scope,
             receive=receive_again,
             send=send,
