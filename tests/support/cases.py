@@ -37,3 +37,10 @@ def check(path: Path, outcome_of: Callable[[str], str]) -> None:
         path.write_text("\n".join(each.format() for each in results), encoding="utf-8")
     recorded = {each.title: each.outcome for each in cases(path)}
     assert {each.title: each.outcome for each in results} == recorded
+
+
+def check_text(path: Path, outcome: str) -> None:
+    """Assert that a text is the recorded one."""
+    if os.environ.get("OMNIGRAPH_BLESS"):
+        path.write_text(outcome, encoding="utf-8")
+    assert outcome == path.read_text(encoding="utf-8")
