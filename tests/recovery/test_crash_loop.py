@@ -365,8 +365,8 @@ def _left_unrestored(restore: Callable[..., object]) -> Callable[..., object]:
 def _rolled_forward_by_half(roll_forward: Callable[..., object]) -> Callable[..., object]:
     """A recovery that publishes one table of two."""
 
-    def faulty(recovery: Recovery, intent: object, own: object, states: list[object]) -> object:
-        return roll_forward(recovery, intent, own, states[:1])
+    def faulty(recovery: Recovery, intent: object, states: list[object]) -> object:
+        return roll_forward(recovery, intent, states[:1])
 
     return faulty
 
