@@ -34,7 +34,7 @@ web: $(READY) ## the web app, into the package (needs Node 20.19 or newer, or no
 
 test: $(READY) ## everything that gates a change
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint assets bytecode
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not soak"
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile -m "not soak" --durations=30 --junitxml=build/tests.xml
 
 assets: $(READY) # what browser tests need: the web app and a browser, where they can be had
 	@$(BIN)/python web/build.py --try

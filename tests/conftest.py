@@ -74,6 +74,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # A job in the background of a shell ignores it, and so would the commands that tests interrupt.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        # `nohup make test`: processes that the tests start would inherit it.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _has_room() -> bool:
