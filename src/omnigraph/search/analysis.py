@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from omnigraph.choices import Analyzer
 from omnigraph.limits import ANALYSED_BLOCK_BYTES, REMEMBERED_WORDS_MAX
 from omnigraph.search.letters import fold, lower, words_pattern
-from omnigraph.search.stop_words import STOP_WORDS
+from omnigraph.search.stop_words import stop_words
 
 # Imported where it is used: what searches no language does without.
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ def _piece(analyzer: Analyzer, text: str) -> _Piece:
         token = lower(word)
         if analyzer.is_language:
             token = _stemmer(analyzer).stemWord(token)
-            if token in STOP_WORDS[analyzer]:
+            if token in stop_words(analyzer):
                 continue
             token = fold(token)
         tokens.append(Token(token, place))

@@ -19,7 +19,7 @@ from lance.file import LanceFileReader
 
 from omnigraph.choices import Analyzer
 from omnigraph.search.analysis import Token, analyse, analyse_column, index_parameters
-from omnigraph.search.stop_words import STOP_WORDS
+from omnigraph.search.stop_words import stop_words
 
 ROOT = Path(__file__).parents[3]
 
@@ -77,7 +77,7 @@ def rewritten(tokens: Sequence[Token]) -> str:
 
 
 def can_be_rewritten(tokens: Sequence[Token]) -> bool:
-    english = STOP_WORDS[Analyzer.ENGLISH]
+    english = stop_words(Analyzer.ENGLISH)
     return not any(token.text in english or re.search(r"^$|\s", token.text) for token in tokens)
 
 
@@ -132,7 +132,7 @@ def test_stems_and_stop_words_are_those_of_an_index(tmp_path):
 def words_like(language: Analyzer, count: int) -> list[str]:
     """The stop words of a language, and words of its letters and of its endings."""
     draw = random.Random(17)
-    own = sorted(STOP_WORDS[language])
+    own = sorted(stop_words(language))
     letters = sorted({letter for word in own for letter in word})
     made = []
     for _ in range(count):
