@@ -1,7 +1,8 @@
 """Letters: which characters words are made of, in small letters and without accents.
 
-The tables, here and in `letters.txt`, are those of the Unicode version that Lance's tokenizers have, which is newer than that
-of some Pythons: an index and a scan must find the same words (tests/contract/search).
+The tables, here and in `letters.txt`, are those of the Unicode version that Lance's tokenizers
+have, which is newer than that of some Pythons: an index and a scan must find the same words
+(tests/contract/search).
 """
 
 from __future__ import annotations
