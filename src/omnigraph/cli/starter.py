@@ -53,7 +53,6 @@ _LEFT_OUT: Final = frozenset(
         "spark",
         "starter",
         "streams",
-        "testing",
     }
 )
 """Parts of the names of modules that need extras, or are for tests, or for one command of many."""
