@@ -79,27 +79,6 @@ def test_a_command_imports_what_it_uses(store, arguments, expected, monkeypatch)
     assert loaded_by(*arguments) == expected
 
 
-def test_a_client_of_a_starter_imports_next_to_nothing():
-    program = (
-        "import re, sys\n"  # as the script that pip installs
-        "before = set(sys.modules)\n"
-        "from omnigraph.__main__ import run\n"
-        "from omnigraph.warm import client\n"
-        "print(*sorted(set(sys.modules) - before))\n"
-    )
-    imported = set(run_python(program).stdout.split())
-
-    assert {each for each in imported if each.startswith("omnigraph")} == {
-        "omnigraph",
-        "omnigraph.__main__",
-        "omnigraph.warm",
-        "omnigraph.warm.client",
-        "omnigraph.warm.place",
-    }
-    assert imported.isdisjoint({"typing", "json", "pathlib", "dataclasses", "inspect"})
-    assert len(imported) <= 20, imported
-
-
 def test_a_query_that_computes_imports_the_engine(store):
     count = "query q() { match { $p: Person } return { count($p) as n } }"
 

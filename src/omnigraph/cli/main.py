@@ -16,7 +16,6 @@ from omnigraph.cli import output, process, render
 from omnigraph.cli.exits import Exit, exit_code
 from omnigraph.cli.on_demand import CommandsOnDemand, UsageError
 from omnigraph.errors import OmnigraphError
-from omnigraph.warm.client import check_wish
 
 _OBJECTS_BEFORE_COLLECTION: Final = 200_000
 """More than the libraries allocate while they are imported; some tens of megabytes at most."""
@@ -60,7 +59,6 @@ class _Commands(CommandsOnDemand):
         "login",
         "mcp",
         "stream",
-        "warm",
         "demo",
         "version",
     )
@@ -103,7 +101,6 @@ def _root(
     style = context.find_object(render.ErrorStyle)
     if style is not None:
         style.debug = debug
-    check_wish()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -126,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
 
 @cache
 def whole_command() -> Any:
-    """What typer makes of the declarations; a starter makes it once for all its commands."""
+    """The command that typer makes of the declarations, made once for a process."""
     return typer.main.get_command(app)
 
 
