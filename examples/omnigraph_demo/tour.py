@@ -192,7 +192,7 @@ class Tour:
         for line in (
             f"omnigraph query citing --query {QUERIES} --param doi=10.5555/2 --engine spark",
             "omnigraph export out.jsonl --type Company",
-            "omnigraph schema show --format svg > schema.svg",
+            "omnigraph schema show --format mermaid",
             f"omnigraph serve {GRAPH} --open",
             f'python -c \'import omnigraph; print(omnigraph.open("{GRAPH}").query('
             '"query n() { match { $p: Paper } return { count($p) as papers } }").rows())\'',
