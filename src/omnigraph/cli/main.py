@@ -14,7 +14,7 @@ import typer
 
 from omnigraph.cli import output, process, render
 from omnigraph.cli.exits import Exit, exit_code
-from omnigraph.cli.on_demand import CommandsOnDemand, UsageError
+from omnigraph.cli.on_demand import CommandsOnDemand
 from omnigraph.errors import OmnigraphError
 
 _OBJECTS_BEFORE_COLLECTION: Final = 200_000
@@ -134,20 +134,25 @@ def _run_command(arguments: Sequence[str], style: render.ErrorStyle) -> int:
     except SystemExit as end:
         # Shell completion ends by this exception.
         code = end.code
-    except UsageError as error:
+    except typer.TyperException as error:
         # A command line that cannot be parsed has no options yet, --json included.
-        if style.json or "--json" in arguments:
-            _say_usage(error)
-        else:
-            error.show()
+        _say_usage(error, json=style.json or "--json" in arguments)
         return Exit.USAGE
     return code if isinstance(code, int) else Exit.DONE
 
 
-def _say_usage(error: UsageError) -> None:
-    command = "omnigraph" if error.ctx is None else error.ctx.command_path
-    facts = {"error": error.format_message(), "code": "usage", "hint": f"see '{command} --help'"}
-    render.say(render.to_document({**facts, "notes": [], "details": {}}))
+def _say_usage(error: typer.TyperException, *, json: bool) -> None:
+    context: typer.Context | None = getattr(error, "ctx", None)
+    command = "omnigraph" if context is None else context.command_path
+    message = error.format_message()
+    if json:
+        facts = {"error": message, "code": "usage", "hint": f"see '{command} --help'"}
+        render.say(render.to_document({**facts, "notes": [], "details": {}}))
+        return
+    if context is not None:
+        option = context.help_option_names[0]
+        render.say(f"{context.get_usage()}\nTry '{command} {option}' for help.\n")
+    render.say(f"Error: {message}")
 
 
 def _show(error: Exception, style: render.ErrorStyle) -> None:
