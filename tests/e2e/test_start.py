@@ -50,10 +50,13 @@ def loaded_by(*arguments: str) -> set[str]:
     """The heavy libraries that a command has imported when it ends."""
     program = (
         "import atexit, json, sys\n"
-        "from omnigraph.cli.main import run\n"
+        "from omnigraph.cli import main, process\n"
         f"loaded = lambda: [name for name in {HEAVY!r} if name in sys.modules]\n"
-        "atexit.register(lambda: print(json.dumps(loaded()), file=sys.stderr))\n"
-        "run()\n"
+        "say = lambda: print(json.dumps(loaded()), file=sys.stderr)\n"
+        "process.leave_memory()\n"
+        "atexit.register(say)\n"
+        "process.leave_memory = lambda: None\n"
+        "main.run()\n"
     )
     done = run_python(program, *arguments)
     assert done.returncode == 0, done.stderr
@@ -124,7 +127,8 @@ def test_a_process_ends_after_its_threads_its_callbacks_and_its_output():
     program = """
 import atexit, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
-from omnigraph.cli.process import end
+from omnigraph.cli.process import end, leave_memory
+leave_memory()
 atexit.register(lambda: print("callback"))
 pool = ThreadPoolExecutor(1)
 pool.submit(lambda: (time.sleep(0.1), print("pool")))
@@ -144,7 +148,8 @@ end(7)
 def test_a_process_that_is_interrupted_as_it_ends_says_so_by_its_code():
     program = """
 import os, signal, threading, time
-from omnigraph.cli.process import end
+from omnigraph.cli.process import end, leave_memory
+leave_memory()
 def interrupt():
     time.sleep(0.2)
     os.kill(os.getpid(), signal.SIGINT)

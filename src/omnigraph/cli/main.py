@@ -164,6 +164,7 @@ def _show(error: Exception, style: render.ErrorStyle) -> None:
 
 def run() -> NoReturn:
     """The `omnigraph` command."""
+    process.leave_memory()
     # A short command mostly imports: Python would collect two hundred times, and find no garbage.
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     process.defer_pandas()
