@@ -44,7 +44,7 @@ bytecode: $(READY) # compiles the tests once, beside lint: each worker would com
 	@$(BIN)/pytest -qq --collect-only >/dev/null || true
 
 quick: $(READY) ## the pure parts, on every save
-	$(BIN)/pytest -q tests/unit tests/golden tests/tidy src
+	$(BIN)/pytest -q tests/unit tests/golden tests/tidy tests/oracle src examples
 
 lint: $(READY) ## style, types, import directions
 	$(BIN)/ruff check

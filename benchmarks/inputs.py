@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from omnigraph.cli.demo.world import lines
+from omnigraph_demo.world import lines
 
 FOLDER: Final = Path(__file__).parents[1] / "build" / "benchmarks"
 """Where git does not look; what lies there is made anew when it is missing."""

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks import report
-from omnigraph.drawings import svg
+from benchmarks import report, svg
 
 FOLDER: Final = report.RESULTS.parent / "plots"
 

@@ -1,4 +1,4 @@
-"""Starts: what a command takes from nothing to its end, with a starter and without.
+"""Starts: what a command takes from nothing to its end.
 
 python -m benchmarks.start [--rounds N] [--write]
 """
@@ -9,7 +9,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
@@ -21,8 +20,6 @@ from benchmarks.rounds import WARM_UPS, Answer, Outcome, Timed, UnableError, com
 from omnigraph import graph
 
 OURS: Final = "ours"
-STARTER: Final = "with a starter"
-NO_STARTER: Final = "without"
 PYTHON: Final = "python -c pass"
 TYPER: Final = "import typer"
 LIBRARIES: Final = "import lance, duckdb, sqlglot"
@@ -30,10 +27,7 @@ LIBRARIES: Final = "import lance, duckdb, sqlglot"
 ROUNDS: Final = 15
 HELP_GOAL: Final = 0.150
 COLD_GOAL: Final = 0.8
-"""Seconds of processor time of a command without a starter."""
-
-WARM_GOAL: Final = 0.25
-"""Seconds from the call of a command to its end, with a starter."""
+"""Seconds of processor time of a command."""
 
 PEOPLE: Final = 4_000
 FRIENDS: Final = 4_000
@@ -47,10 +41,7 @@ Seconds of processor time, of all threads, that a process takes from its start t
 The help is what `omnigraph --help` prints. The other commands work on a graph of 4,000 people and
 4,000 edges on local disk: find one by key, insert one, create a branch, merge a branch with one
 commit. Beside them is Python alone, and Python with what a command stands on imported and nothing
-done with it. All run as without the extra `spark`, with compiled modules.
-
-The second part has seconds from the call of a command to its end, as its caller waits for it, with
-a starter (`omnigraph warm start`) and without."""
+done with it. All run as without the extra `spark`, with compiled modules."""
 
 HIDING: Final = """\
 import sys
@@ -65,7 +56,6 @@ sys.meta_path.insert(0, Absent())
 
 WHY_HELP_MISSED: Final = "Most of it is importing typer."
 WHY_COLD_MISSED: Final = "Most of it is importing Lance, with pyarrow and numpy, and our modules."
-WHY_WARM_MISSED: Final = "A client takes 25 ms, two forks 10, and the command itself the rest."
 
 _numbers = count()
 
@@ -101,26 +91,12 @@ def run(rounds: int, folder: Path, *, warm_ups: int = WARM_UPS) -> str:
             for name, task in TASKS.items()
         },
     }
-    warm = _compare_with_starter(made, bare, race)
     goals = [
         *_goal("the help", cold["help"][OURS], HELP_GOAL, WHY_HELP_MISSED),
         *(
             line
             for name in TASKS
-            for line in _goal(
-                f"{name}, without a starter,", cold[name][OURS], COLD_GOAL, WHY_COLD_MISSED
-            )
-        ),
-        *(
-            line
-            for name in TASKS
-            for line in _goal(
-                f"{name}, with a starter,",
-                warm[name][STARTER],
-                WARM_GOAL,
-                WHY_WARM_MISSED,
-                of="its caller's",
-            )
+            for line in _goal(name, cold[name][OURS], COLD_GOAL, WHY_COLD_MISSED)
         ),
     ]
     return "\n\n".join(
@@ -137,37 +113,10 @@ def run(rounds: int, folder: Path, *, warm_ups: int = WARM_UPS) -> str:
                 for other in each
                 if other != OURS
             ),
-            report.ratios(warm, to=NO_STARTER),
             "### Medians, for scale only",
             *(report.times({task: each}) for task, each in cold.items()),
-            report.times(warm),
         ]
     )
-
-
-def _compare_with_starter(
-    made: graph.Graph, environment: Mapping[str, str], race: Race
-) -> dict[str, dict[str, Outcome]]:
-    """Each command with a starter and without, as its caller waits for it."""
-    subprocess.run(omnigraph("warm", "start"), env=environment, check=True, capture_output=True)
-    try:
-        return {
-            name: race(
-                {
-                    STARTER: process(
-                        _command(task, made), environment=environment, clock=time.perf_counter
-                    ),
-                    NO_STARTER: process(
-                        _command(task, made),
-                        environment={**environment, "OMNIGRAPH_WARM": "off"},
-                        clock=time.perf_counter,
-                    ),
-                }
-            )
-            for name, task in TASKS.items()
-        }
-    finally:
-        subprocess.run(omnigraph("warm", "stop"), env=environment, check=True, capture_output=True)
 
 
 def _social_graph(folder: Path) -> graph.Graph:
@@ -216,12 +165,10 @@ def _command(task: Task, made: graph.Graph) -> Callable[[], list[str]]:
     return lambda: task(made)
 
 
-def _goal(
-    what: str, found: Outcome, seconds: float, why_missed: str, *, of: str = "processor"
-) -> list[str]:
+def _goal(what: str, found: Outcome, seconds: float, why_missed: str) -> list[str]:
     if not isinstance(found, Timed):
         return []
-    line = f"{what} takes {found.median:.3f} s of {of} time; the goal is {seconds:g}"
+    line = f"{what} takes {found.median:.3f} s of processor time; the goal is {seconds:g}"
     return [report.goal(line, why_missed, is_met=found.median <= seconds)]
 
 
@@ -252,21 +199,18 @@ def process(
     *,
     prints: str = "",
     environment: Mapping[str, str] | None = None,
-    clock: Callable[[], float] | None = None,
 ) -> Callable[[], Answer]:
-    """A process from its start to its end, if it ends well and prints what it should.
+    """The processor time of a process, if it ends well and prints what it should.
 
     Args:
         command: The command, or what prepares and returns it.
-        clock: What measures it; its processor time if None.
     """
-    now = clock or _seconds_of_children
 
     def run() -> Answer:
         words = command() if callable(command) else command
-        before = now()
+        before = _seconds_of_children()
         done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
-        seconds = now() - before
+        seconds = _seconds_of_children() - before
         if done.returncode or prints not in done.stdout:
             message = f"exit code {done.returncode}: {done.stderr.strip()[:80]}"
             raise UnableError(message)

@@ -5,7 +5,7 @@ Names are loaded when first used: `omnigraph --help` must not wait for Lance.
 
 from __future__ import annotations
 
-# Not from typing, which takes longer to import than all else that a starter's client imports.
+# Not from typing, which this module would import for nothing else.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:

@@ -647,21 +647,6 @@ VALUES_WRITTEN_PER_SECOND: Final = 1_000_000
 ROWS_CHECKED_PER_SECOND: Final = 5_000_000
 """About what one process with two cores and its own disk does, for estimates of schema changes."""
 
-WARM_CLIENTS_MAX: Final = 64
-"""Commands that a starter runs at once; further ones run without it."""
-
-WARM_IDLE_SECONDS: Final = 1_800.0
-"""How long a starter waits for the next command before it ends, by default."""
-
-WARM_IDLE_SECONDS_MAX: Final = 7 * 86_400.0
-
-WARM_LOOK_SECONDS: Final = 15.0
-"""How often a starter without work looks whether it is still of use."""
-
-WARM_START_SECONDS_MAX: Final = 60.0
-WARM_STOP_SECONDS_MAX: Final = 10.0
-"""How long to wait for a starter that starts, and for one that ends."""
-
 ANALYSED_BLOCK_BYTES: Final = 8 << 20
 """Bytes of texts that are split into words at once; what that takes is some ten times as much."""
 

@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from tests.support import docs
+from tests.support.commands import Stream, run_here
 from tests.support.s3 import S3Server
-from tests.support.warm import omnigraph_program
 
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = [
@@ -127,20 +127,18 @@ def test_queries_are_held_to_the_schema_that_the_page_made(tmp_path: Path) -> No
     [["version", "--json"], ["snapshot", "--store", "nowhere"], ["query", "--fromat", "json"]],
 )
 def test_the_command_that_a_page_runs_says_what_the_installed_one_says(
-    tmp_path: Path, arguments: list[str]
+    arguments: list[str],
 ) -> None:
-    def told(program: Path) -> tuple[int, str, str]:
-        run = subprocess.run(
-            [program, *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-            env={**os.environ, "COLUMNS": "60"},
-        )
-        return run.returncode, run.stdout, run.stderr
+    variables = {**os.environ, "COLUMNS": "60"}
+    program = Path(sys.executable).with_name("omnigraph")
+    installed = subprocess.run(
+        [program, *arguments], capture_output=True, check=False, env=variables
+    )
+    out, err = Stream(), Stream()
+    code = run_here(arguments, variables, out=out, err=err)
 
-    assert told(omnigraph_program()) == told(Path(sys.executable).with_name("omnigraph"))
+    assert (code, out.written()) == (installed.returncode, installed.stdout)
+    assert err.written() == installed.stderr
 
 
 def test_blessing_writes_what_is_printed_now(tmp_path: Path) -> None:

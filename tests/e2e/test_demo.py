@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from omnigraph.cli.demo.world import World
+from omnigraph_demo.world import World
 from tests.support.commands import omnigraph
 
 

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import subprocess
 from collections.abc import Callable
 from typing import Final
 
@@ -12,7 +11,7 @@ import pytest
 
 import omnigraph
 from omnigraph.cli.exits import Exit
-from tests.support.commands import Answer, command
+from tests.support.commands import Answer
 
 SCHEMA: Final = """
 node Person { name: String @key  born: Date?  weight: F32? }
@@ -97,7 +96,7 @@ def test_rows_are_a_table_of_what_differs(diff: Run) -> None:
     assert rows == ['Person  update  Ada  {"born": null}  {"born": "1815-12-10"}']
 
 
-def test_rows_come_in_every_format(diff: Run, store: str) -> None:
+def test_rows_come_in_every_format(diff: Run) -> None:
     asked = ["main", "draft", "--rows", "--format"]
     lines = [json.loads(each) for each in diff(*asked, "jsonl").out.splitlines()]
     assert lines == diff(*asked, "json").json
@@ -106,9 +105,7 @@ def test_rows_come_in_every_format(diff: Run, store: str) -> None:
         (each["type"], each["op"], each["id"]) for each in lines
     ]
     assert json.loads(table[0]["after"]) == lines[0]["after"]
-    program = command("diff", *asked, "arrow", "--store", store)
-    run = subprocess.run(program, capture_output=True, check=True)
-    assert pa.ipc.open_stream(run.stdout).read_all().column("id").to_pylist() == [
+    assert pa.ipc.open_stream(diff(*asked, "arrow").data).read_all().column("id").to_pylist() == [
         each["id"] for each in lines
     ]
 

@@ -29,7 +29,7 @@ from omnigraph.failpoints import Failpoint, arm
 from omnigraph.graph import Graph
 from omnigraph.limits import LOAD_BLOCK_BYTES
 from omnigraph.recovery.pending import Pending
-from tests.support.commands import Answer
+from tests.support.commands import Answer, command
 
 SCHEMA: Final = """
 node Person { name: String @key  born: Date?  age: I32?  @range(age, 0..150) }
@@ -146,13 +146,11 @@ def test_files_of_one_type_are_mapped_or_named_by_it(here: Run, store: str, tmp_
     assert counts == {"City": 1, "LivesIn": 1, "Person": 2}
 
 
-def test_standard_input_is_loaded_onto_a_branch_that_is_made_for_it(
-    here: Run, store: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(WORLD.encode())))
+def test_standard_input_is_loaded_onto_a_branch_that_is_made_for_it(here: Run, store: str) -> None:
     told = here(
         *("load", "--store", store, "--data", "-", "--mode", "append"),
         *("--branch", "import/1", "--from", "main", "--no-index", "--json"),
+        given=WORLD.encode(),
     )
     assert told.json["branch"] == "import/1"
     assert "stream" in told.json["why"]
@@ -198,11 +196,8 @@ def test_rejects_are_not_written_to_urls(here: Run, untouched: str, tmp_path: Pa
     assert "cannot be written to s3://, only to this machine" in refused.err
 
 
-def test_standard_input_that_is_closed_is_told_as_that(
-    here: Run, untouched: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", None)
-    refused = here("load", untouched, "--data", "-", "--mode", "append")
+def test_standard_input_that_is_closed_is_told_as_that(here: Run, untouched: str) -> None:
+    refused = here("load", untouched, "--data", "-", "--mode", "append", given=None)
     assert (refused.code, refused.out) == (Exit.INVALID, "")
     assert "standard input is closed" in refused.err
 
@@ -563,9 +558,9 @@ def test_progress_is_a_bar_for_each_stage_on_a_terminal() -> None:
 
 
 def child(store: str, *arguments: str, stdin: Any = None) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "omnigraph", "load", store, "--mode", "append", *arguments]
+    program = command("load", store, "--mode", "append", *arguments)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": stdin}
-    return subprocess.Popen(command, env={**os.environ, "NO_COLOR": "1"}, **pipes)
+    return subprocess.Popen(program, env={**os.environ, "NO_COLOR": "1"}, **pipes)
 
 
 @pytest.fixture

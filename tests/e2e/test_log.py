@@ -1,6 +1,4 @@
-"""`omnigraph log` and `omnigraph schema show`: lines for people, JSON for programs, pictures."""
-
-from xml.etree import ElementTree as ET
+"""`omnigraph log` and `omnigraph schema show`: lines for people, JSON for programs."""
 
 import pytest
 
@@ -9,8 +7,6 @@ from omnigraph.schema import codec
 from omnigraph.schema.parser import parse_schema
 from tests.support.publishing import SCHEMA
 from tests.support.writers import furnished, insert
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
@@ -73,24 +69,14 @@ def test_one_branch_and_so_many_commits(here, store):
     assert (missing.code, "did you mean draft?" in missing.err) == (Exit.NOT_FOUND, True)
 
 
-def test_the_history_is_a_picture(here, store):
-    told = here("log", "--store", store, "--format", "svg")
-
-    root = ET.fromstring(told.out)
-    assert root.tag == f"{SVG}svg"
-    assert len(list(root.iter(f"{SVG}circle"))) == 6
-    cut = ET.fromstring(here("log", "--store", store, "--format", "svg", "-n", "2").out)
-    assert len(list(cut.iter(f"{SVG}circle"))) == 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["log", "--json", "--format", "svg"], "--json cannot be used with"),
+        (["log", "--json", "--format", "table"], "cannot be used with --format table"),
         (["log", "--json", "--graph"], "each commit names its parents"),
-        (["log", "--format", "png"], "svg"),
-        (["schema", "show", "--json", "--format", "svg"], "--json cannot be used with"),
-        (["schema", "show", "--format", "png"], "mermaid"),
+        (["log", "--format", "svg"], "table"),
+        (["schema", "show", "--json", "--format", "pg"], "cannot be used with --format pg"),
+        (["schema", "show", "--format", "svg"], "mermaid"),
     ],
 )
 def test_what_does_not_go_together_is_refused(here, store, arguments, said):
@@ -99,13 +85,12 @@ def test_what_does_not_go_together_is_refused(here, store, arguments, said):
     assert said in refused.said
 
 
-def test_a_schema_is_shown_in_four_ways(here, store):
+def test_a_schema_is_shown_in_three_ways(here, store):
     shown = {
         each: here("schema", "show", "--store", store, "--format", each).out
-        for each in ("pg", "json", "mermaid", "svg")
+        for each in ("pg", "json", "mermaid")
     }
     assert shown["pg"] == SCHEMA
     assert codec.decode(shown["json"]) == parse_schema(SCHEMA)
     assert shown["json"] == here("schema", "show", "--store", store, "--json").out
     assert shown["mermaid"].startswith("erDiagram\n")
-    assert ET.fromstring(shown["svg"]).tag == f"{SVG}svg"

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -31,12 +30,10 @@ def graph(tmp_path: Path) -> Graph:
 def run(graph: Graph, *arguments: str, full: str) -> subprocess.CompletedProcess[str]:
     """Run a command of which one of the two streams, `stdout` or `stderr`, cannot be written."""
     streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    # Nothing loaded before: what Python itself does with standard error as it ends counts, too.
-    program = [sys.executable, "-m", "omnigraph"] if full == "stderr" else command()
     with ExitStack() as files:
         streams[full] = files.enter_context(FULL.open("w"))
         return subprocess.run(
-            [*program, *arguments, "--store", graph.uri],
+            command(*arguments, "--store", graph.uri),
             check=False,
             text=True,
             timeout=60,

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -116,7 +116,7 @@ def test_jsonl_is_one_row_a_line(here: Run, store: str) -> None:
     assert rows == here("query", "--store", store, "-e", EVERYTHING, "--json").json
 
 
-def test_csv_tells_null_from_nothing(here: Run, store: str) -> None:
+def test_csv_tells_null_command(here: Run, store: str) -> None:
     told = here("query", "--store", store, "-e", EVERYTHING, "--format", "csv")
     assert told.out.endswith('b,"",,,,,,,,,,,,\r\n')
     header, full, _ = csv.reader(io.StringIO(told.out, newline=""))
@@ -132,12 +132,12 @@ def test_csv_tells_null_from_nothing(here: Run, store: str) -> None:
 
 def test_arrow_is_a_stream_of_batches(store: str) -> None:
     asked = ["query", "--store", store, "-e", EVERYTHING, "--format", "arrow"]
-    run = subprocess.run(command(*asked), capture_output=True, check=True, timeout=60)
-    table = pa.ipc.open_stream(run.stdout).read_all()
+    told = omnigraph(*asked)
+    table = pa.ipc.open_stream(told.data).read_all()
     assert table.column_names == list(COLUMNS)
     assert table.schema.field("huge").type == pa.uint64()
     assert table["day"].to_pylist() == [date(2024, 2, 29), None]
-    assert run.stderr == b""
+    assert told.err == ""
 
 
 @pytest.mark.parametrize(
@@ -346,11 +346,6 @@ def started(program: list[str], stdout: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(program, stdout=stdout, stderr=subprocess.PIPE)
 
 
-def from_nothing(*arguments: str) -> list[str]:
-    """The command without anything loaded before: for what Python itself does as it ends."""
-    return [sys.executable, "-m", "omnigraph", *arguments]
-
-
 @pytest.mark.parametrize("format_", ["table", "json", "jsonl", "csv", "arrow"])
 def test_a_reader_that_stops_early_ends_it_quietly(store: str, format_: str) -> None:
     asked = "query q() { match { $x: Number } return { $x.n } }"
@@ -368,7 +363,7 @@ def test_a_reader_that_stops_early_ends_it_quietly(store: str, format_: str) -> 
 def test_output_that_cannot_be_written_is_an_error(store: str, arguments: list[str]) -> None:
     with (
         Path("/dev/full").open("wb") as full,
-        started(from_nothing(*arguments, "--store", store), full) as run,
+        started(command(*arguments, "--store", store), full) as run,
     ):
         assert run.stderr is not None
         code, said = run.wait(60), run.stderr.read().decode()
@@ -379,7 +374,7 @@ def test_output_that_cannot_be_written_is_an_error(store: str, arguments: list[s
 
 def test_output_that_is_closed_is_an_error(store: str) -> None:
     closed = ["sh", "-c", 'exec "$@" >&-', "sh"]
-    program = from_nothing("query", "--store", store, "-e", NAMES)
+    program = command("query", "--store", store, "-e", NAMES)
     run = subprocess.run(
         [*closed, *program], capture_output=True, text=True, check=False, timeout=60
     )
@@ -390,10 +385,10 @@ def test_output_that_is_closed_is_an_error(store: str) -> None:
 
 def test_an_encoding_that_lacks_a_letter_costs_no_answer(tmp_path: Path) -> None:
     made = graph_with(tmp_path / "names.omni", SCHEMA, {"Thing": [{"name": "Zoë"}]})
-    ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    asked = ("query", "--store", made.uri, "-e", NAMES)
-    assert omnigraph(*asked, env=ascii_only).out == "t.name\nZo\\xeb\n"
-    assert omnigraph(*asked, "--json", env=ascii_only).json == [{"t.name": "Zoë"}]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    program = command("query", "--store", made.uri, "-e", NAMES)
+    run = subprocess.run(program, capture_output=True, check=True, env=environment)
+    assert run.stdout == b"t.name\nZo\\xeb\n"
 
 
 def test_a_standard_input_that_cannot_be_read_is_named(store: str) -> None:
@@ -435,26 +430,8 @@ def test_ids_and_times_are_whole_on_every_terminal(store: str, columns: int) -> 
 
 def on_a_terminal(*arguments: str, columns: int = 200) -> str:
     """What the command shows when a person sits in front of it."""
-    ours, theirs = os.openpty()
-    environment = {**os.environ, "COLUMNS": str(columns), "NO_COLOR": "1", "TERM": "xterm"}
-    run = subprocess.Popen(command(*arguments), stdout=theirs, stderr=theirs, env=environment)
-    os.close(theirs)
-    shown = b"".join(pieces(ours))
-    run.wait(60)
-    os.close(ours)
-    return shown.decode()
-
-
-def pieces(terminal: int) -> Iterator[bytes]:
-    while True:
-        try:
-            piece = os.read(terminal, 4096)
-        except OSError:
-            # Linux answers so when the other end of a terminal is gone.
-            return
-        if not piece:
-            return
-        yield piece
+    told = omnigraph(*arguments, env={"COLUMNS": str(columns), "TERM": "xterm"}, on_terminal=True)
+    return told.out + told.err
 
 
 def test_nothing_of_spark_of_writers_or_of_the_tests_is_started_or_loaded(store: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.schema.mermaid import schema_mermaid
 from omnigraph.schema.parser import parse_schema, read_schema
 from omnigraph.schema.printer import print_schema
 from tests.support.cases import cases, check
@@ -32,3 +33,8 @@ def test_recorded_prints_are_canonical(path: Path) -> None:
         catalog = read_schema(each.text).catalog
         if catalog is not None:
             assert parse_schema(print_schema(catalog)) == catalog
+
+
+def test_schemas_become_mermaid() -> None:
+    path = Path(__file__).parent / "mermaid.case"
+    check(path, lambda text: schema_mermaid(parse_schema(text)))

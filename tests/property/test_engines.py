@@ -36,11 +36,11 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.printer import print_schema
 from omnigraph.storage import selections
 from omnigraph.storage.tables import Table
-from omnigraph.testing.aggregates import SumTooLargeError
-from omnigraph.testing.comparisons import assert_same_rows, is_left_to_rounding
-from omnigraph.testing.graphs import graphs, query_catalogs
-from omnigraph.testing.query_strategies import QueryCase, read_queries, small_queries
-from omnigraph.testing.reference import ReferenceGraph, evaluate
+from tests.oracle.aggregates import SumTooLargeError
+from tests.oracle.comparisons import assert_same_rows, is_left_to_rounding
+from tests.oracle.reference import ReferenceGraph, evaluate
+from tests.strategies.graphs import graphs, query_catalogs
+from tests.strategies.queries import QueryCase, read_queries, small_queries
 from tests.support.engines import answer, index_everything, store_tables
 from tests.support.query_cases import NOW
 

@@ -18,8 +18,8 @@ from omnigraph.query.parameters import bind
 from omnigraph.query.parser import read
 from omnigraph.query.printer import print_queries
 from omnigraph.schema.parser import parse_schema
-from omnigraph.testing.query_strategies import read_queries as drawn_queries
-from omnigraph.testing.strategies import catalogs
+from tests.strategies.queries import read_queries as drawn_queries
+from tests.strategies.schemas import catalogs
 
 SCHEMA = Path(__file__).parent.parent / "golden" / "query" / "schema.pg"
 CATALOG = parse_schema(SCHEMA.read_text(encoding="utf-8"))

@@ -18,14 +18,14 @@ from omnigraph.query.compile import compile_queries
 from omnigraph.query.parameters import bind
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import EdgeType
-from omnigraph.testing.aggregates import SumTooLargeError
-from omnigraph.testing.comparisons import assert_same_rows
-from omnigraph.testing.equality import distinct, sort_key
-from omnigraph.testing.graphs import catalogs_and_graphs, graphs, query_catalogs
-from omnigraph.testing.query_strategies import read_queries, small_queries
-from omnigraph.testing.reference import evaluate
-from omnigraph.testing.strategies import catalogs
-from omnigraph.testing.tables import to_rows, to_tables
+from tests.oracle.aggregates import SumTooLargeError
+from tests.oracle.comparisons import assert_same_rows
+from tests.oracle.equality import distinct, sort_key
+from tests.oracle.reference import evaluate
+from tests.oracle.tables import to_rows, to_tables
+from tests.strategies.graphs import catalogs_and_graphs, graphs, query_catalogs
+from tests.strategies.queries import read_queries, small_queries
+from tests.strategies.schemas import catalogs
 
 NOW = datetime(2024, 2, 29, 12, tzinfo=UTC)
 

@@ -27,7 +27,7 @@ from omnigraph.schema.schema_conflicts import SchemaConflict, SideName
 from omnigraph.schema.schema_facts import SchemaSide
 from omnigraph.schema.steps import Cost
 from omnigraph.schema.three_way import SchemaMerge, merge_schemas
-from omnigraph.testing.strategies import catalogs, index_options, properties, property_types
+from tests.strategies.schemas import catalogs, index_options, properties, property_types
 from tests.support.schema_sides import first_side, next_side
 
 laws = settings(

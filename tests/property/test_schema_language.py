@@ -14,7 +14,7 @@ from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.parser import parse_schema, read_schema
 from omnigraph.schema.printer import print_schema
 from omnigraph.schema.resolve import catalog_of
-from omnigraph.testing.strategies import catalogs, declarations
+from tests.strategies.schemas import catalogs, declarations
 
 slow_to_draw = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 

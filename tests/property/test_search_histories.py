@@ -23,9 +23,9 @@ from omnigraph.query.ir import Value
 from omnigraph.query.parameters import bind
 from omnigraph.schema.parser import parse_schema
 from omnigraph.storage import indexes
-from omnigraph.testing.comparisons import assert_same_rows
-from omnigraph.testing.reference import ReferenceGraph, Row, evaluate
-from omnigraph.testing.search_strategies import SearchCase, document, search_queries, texts
+from tests.oracle.comparisons import assert_same_rows
+from tests.oracle.reference import ReferenceGraph, Row, evaluate
+from tests.strategies.searches import SearchCase, document, search_queries, texts
 from tests.support.query_cases import NOW
 
 SCHEMA: Final = """

@@ -25,9 +25,9 @@ from omnigraph.query.lowering import searching as lowered_searches
 from omnigraph.query.parameters import bind
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.printer import print_schema
-from omnigraph.testing.comparisons import assert_same_rows
-from omnigraph.testing.reference import ReferenceGraph, evaluate
-from omnigraph.testing.search_strategies import (
+from tests.oracle.comparisons import assert_same_rows
+from tests.oracle.reference import ReferenceGraph, evaluate
+from tests.strategies.searches import (
     SearchCase,
     looked_for,
     search_catalogs,

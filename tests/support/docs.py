@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -34,11 +35,13 @@ from typing import Any, Final
 from omnigraph.lang.diagnostics import errors_in
 from omnigraph.query.compile import read_queries
 from omnigraph.schema.parser import parse_schema, read_schema
+from tests.support.commands import Stream, run_here
 from tests.support.environments import Environment
-from tests.support.warm import omnigraph_program
 
 _NOT_RUN: Final = "make"
 _NOWHERE: Final = 0
+_SHELL: Final = re.compile(r"[$`|<>;&(){}*?~#!\n]")
+"""What a shell does more with than to split words, outside of single quotes."""
 _CREATES: Final = re.compile(r"cat (?P<file>[\w./-]+)")
 _ID: Final = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 _VARYING: Final = (
@@ -261,7 +264,18 @@ class _Page:
             if path.suffix == ".pg":
                 self.schemas.append(path)
             return step.expected
+        if self.environment is None and (arguments := command_arguments(step.code)) is not None:
+            return self._omnigraph(arguments)
         return self.shell.run(step.code)
+
+    def _omnigraph(self, arguments: list[str]) -> tuple[str, ...]:
+        """The output of the command, run in this process, which is quick."""
+        variables = self.shell.exported()
+        streams = Stream()
+        with chdir(variables["PWD"]):
+            code = run_here(arguments, variables, out=streams, err=streams)
+        self.shell.remember(code)
+        return tuple(streams.written().decode().splitlines())
 
     def _python(self, step: Step, line: int) -> tuple[str, ...]:
         if self.environment is not None:
@@ -288,15 +302,24 @@ class _Page:
         assert not wrong, f"the block at line {block.start} has errors\n" + "\n\n".join(wrong)
 
 
+def command_arguments(code: str) -> list[str] | None:
+    """The arguments of a line that runs `omnigraph` and asks nothing else of the shell.
+
+    >>> command_arguments("omnigraph query -e 'query q() { … }' -p n=Ada")
+    ['query', '-e', 'query q() { … }', '-p', 'n=Ada']
+    >>> command_arguments("omnigraph log | head"), command_arguments("cat people.gq")
+    (None, None)
+    """
+    line = code.replace("\\\n", " ")
+    is_plain = _SHELL.search(re.sub(r"'[^']*'", "", line)) is None
+    words = shlex.split(line) if is_plain else []
+    return words[1:] if words[:1] == ["omnigraph"] else None
+
+
 def _variables() -> dict[str, str]:
-    # The test programs first: their `omnigraph` starts faster.
-    programs = omnigraph_program().parent
-    folders = [str(programs), str(Path(sys.executable).parent)]
     kept = {name: value for name, value in os.environ.items() if "OMNIGRAPH" not in name}
-    path = os.pathsep.join([*folders, os.environ.get("PATH", "")])
-    # A page that starts a starter does not meet that of whoever runs the tests.
-    cache = str(programs / "cache")
-    return {**kept, "PATH": path, "XDG_CACHE_HOME": cache, "NO_COLOR": "1", "COLUMNS": "80"}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {**kept, "PATH": path, "NO_COLOR": "1", "COLUMNS": "80"}
 
 
 @dataclass(slots=True)
@@ -344,3 +367,12 @@ class _Shell:
             lines.append("the shell ended")
         # The mark starts on a new line, after a last line that the command did not end.
         return tuple(lines[:-1] if lines and not lines[-1] else lines)
+
+    def exported(self) -> dict[str, str]:
+        """The variables that a command would have now, and where it would run."""
+        lines = "\n".join(self.run("env -0"))
+        return dict(each.split("=", 1) for each in lines.split("\0") if each)
+
+    def remember(self, code: int) -> None:
+        """Have `$?` say what a command returned that the shell did not run."""
+        self.run(f"(exit {code})")

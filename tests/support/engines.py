@@ -23,8 +23,8 @@ from omnigraph.storage import heads, staging
 from omnigraph.storage.indexes import stage_indexes
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
-from omnigraph.testing.reference import ReferenceGraph
-from omnigraph.testing.tables import to_rows, to_tables
+from tests.oracle.reference import ReferenceGraph
+from tests.oracle.tables import to_rows, to_tables
 from tests.support.query_cases import NOW
 
 EARLIER = datetime(2001, 2, 3, tzinfo=UTC)

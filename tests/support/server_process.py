@@ -45,7 +45,7 @@ class ServerProcess:
     def start(self) -> None:
         """Start it, and wait until it takes requests."""
         command = [sys.executable, "-m", "omnigraph", "serve", "--config", str(self._config)]
-        environment = {**os.environ, "OMNIGRAPH_WARM": "off"}
+        environment = dict(os.environ)
         with (self._folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(command, stderr=log, stdout=log, env=environment)
         give_up = time.monotonic() + START_SECONDS_MAX

@@ -2,13 +2,10 @@
 
 import os
 import tempfile
-from contextlib import redirect_stderr, redirect_stdout
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, Final
 
-from omnigraph.cli.main import main
-from tests.support.commands import Answer
+from tests.support.commands import Answer, omnigraph
 from tests.support.concurrency import in_processes
 from tests.support.processes import UNPRIVILEGED
 
@@ -27,23 +24,11 @@ def _run(_: Any, *arguments: str) -> Answer:
     with tempfile.TemporaryDirectory() as place:
         store, schema = f"{place}/graph.omni", Path(place, "schema.pg")
         schema.write_text("node Note { name: String @key }")
-        assert _run_here("init", store, "--schema", str(schema)).code == 0
-        assert _run_here("snapshot", "--store", store).code == 0
-        assert _run_here("mutate", "--store", store, "-e", ADD, "-p", "name=x").code == 0
-        assert _run_here("mutate", "--store", store, "-e", ADD, "-p", "nme=x").code != 0
+        assert omnigraph("init", store, "--schema", str(schema)).code == 0
+        assert omnigraph("snapshot", "--store", store).code == 0
+        assert omnigraph("mutate", "--store", store, "-e", ADD, "-p", "name=x").code == 0
+        assert omnigraph("mutate", "--store", store, "-e", ADD, "-p", "nme=x").code != 0
     if os.geteuid() == 0:
         os.setegid(UNPRIVILEGED)
         os.seteuid(UNPRIVILEGED)
-    return _run_here(*arguments)
-
-
-def _run_here(*arguments: str) -> Answer:
-    out, err = BytesIO(), BytesIO()
-    with (
-        redirect_stdout(TextIOWrapper(out)) as stdout,
-        redirect_stderr(TextIOWrapper(err)) as stderr,
-    ):
-        code = main(arguments)
-        stdout.flush()
-        stderr.flush()
-        return Answer(code, out.getvalue().decode(), err.getvalue().decode())
+    return omnigraph(*arguments)

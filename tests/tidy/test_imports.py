@@ -41,9 +41,9 @@ ROOMS: Final = {
     "mcp": ("agents/*",),
     "mcp_types": ("agents/*",),
     "lark": ("lang/*", "schema/*", "query/*"),
-    # Test machinery ships, but the rest never needs it.
-    "hypothesis": ("testing/*",),
-    "pytest": ("testing/*",),
+    # Only tests need them.
+    "hypothesis": (),
+    "pytest": (),
 }
 """Which modules may import a library, by their paths: the layout of docs/design.md as a table."""
 

@@ -14,9 +14,8 @@ import typer
 
 from omnigraph.cli import output, process, render
 from omnigraph.cli.exits import Exit, exit_code
-from omnigraph.cli.on_demand import CommandsOnDemand, UsageError
+from omnigraph.cli.on_demand import CommandsOnDemand
 from omnigraph.errors import OmnigraphError
-from omnigraph.warm.client import check_wish
 
 _OBJECTS_BEFORE_COLLECTION: Final = 200_000
 """More than the libraries allocate while they are imported; some tens of megabytes at most."""
@@ -60,7 +59,6 @@ class _Commands(CommandsOnDemand):
         "login",
         "mcp",
         "stream",
-        "warm",
         "demo",
         "version",
     )
@@ -103,7 +101,6 @@ def _root(
     style = context.find_object(render.ErrorStyle)
     if style is not None:
         style.debug = debug
-    check_wish()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -126,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
 
 @cache
 def whole_command() -> Any:
-    """What typer makes of the declarations; a starter makes it once for all its commands."""
+    """The command that typer makes of the declarations, made once for a process."""
     return typer.main.get_command(app)
 
 
@@ -137,20 +134,25 @@ def _run_command(arguments: Sequence[str], style: render.ErrorStyle) -> int:
     except SystemExit as end:
         # Shell completion ends by this exception.
         code = end.code
-    except UsageError as error:
+    except typer.TyperException as error:
         # A command line that cannot be parsed has no options yet, --json included.
-        if style.json or "--json" in arguments:
-            _say_usage(error)
-        else:
-            error.show()
+        _say_usage(error, json=style.json or "--json" in arguments)
         return Exit.USAGE
     return code if isinstance(code, int) else Exit.DONE
 
 
-def _say_usage(error: UsageError) -> None:
-    command = "omnigraph" if error.ctx is None else error.ctx.command_path
-    facts = {"error": error.format_message(), "code": "usage", "hint": f"see '{command} --help'"}
-    render.say(render.to_document({**facts, "notes": [], "details": {}}))
+def _say_usage(error: typer.TyperException, *, json: bool) -> None:
+    context: typer.Context | None = getattr(error, "ctx", None)
+    command = "omnigraph" if context is None else context.command_path
+    message = error.format_message()
+    if json:
+        facts = {"error": message, "code": "usage", "hint": f"see '{command} --help'"}
+        render.say(render.to_document({**facts, "notes": [], "details": {}}))
+        return
+    if context is not None:
+        option = context.help_option_names[0]
+        render.say(f"{context.get_usage()}\nTry '{command} {option}' for help.\n")
+    render.say(f"Error: {message}")
 
 
 def _show(error: Exception, style: render.ErrorStyle) -> None:
@@ -162,6 +164,7 @@ def _show(error: Exception, style: render.ErrorStyle) -> None:
 
 def run() -> NoReturn:
     """The `omnigraph` command."""
+    process.leave_memory()
     # A short command mostly imports: Python would collect two hundred times, and find no garbage.
     gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     process.defer_pandas()

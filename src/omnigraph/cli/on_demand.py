@@ -9,10 +9,17 @@ from keyword import iskeyword
 from typing import Any, ClassVar, cast
 
 import typer
-from typer._click.exceptions import UsageError as UsageError  # typer has no name for it
 from typer.core import TyperCommand, TyperGroup
 
 from omnigraph.cli.profiles import add_profile_option
+
+
+class UsageError(typer.BadParameter):
+    """The words of a command line do not go together; no single value is to blame."""
+
+    def format_message(self) -> str:
+        """The message alone."""
+        return self.message
 
 
 class CommandsOnDemand(TyperGroup):
@@ -45,11 +52,11 @@ class CommandsOnDemand(TyperGroup):
         """The command of that name; the error for a subcommand names its group.
 
         Raises:
-            UsageError: there is no such command.
+            typer.TyperException: there is no such command.
         """
         try:
             return super().resolve_command(ctx, args)
-        except UsageError as error:
+        except typer.TyperException as error:
             below = [name for name in self.offered if args[0] in self._names_below(name)]
             if below:
                 wanted = " or ".join(f"'{name} {args[0]}'" for name in below)

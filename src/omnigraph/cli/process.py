@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec
@@ -52,30 +51,40 @@ def _show_pandas_to_arrow() -> None:
             arrow.table({}).to_pandas()
 
 
-def end(code: int) -> NoReturn:
-    """End this process as Python does, but leave its memory to the operating system.
+_code: int = Exit.FAILED
+"""The exit code that `end` was called with."""
 
-    Releasing what the libraries hold, object by object, takes a sixth of a short command.
+
+def leave_memory() -> None:
+    """Have this process leave its memory to the operating system when it ends.
+
+    Releasing what the libraries hold, object by object, takes a sixth of a short command. Python
+    runs the callback that was registered first last, so this comes before their imports.
     """
-    # From Python 3.13 on, the interrupt of what waits for threads is reported and not raised.
+    atexit.register(_leave)
+
+
+def end(code: int) -> NoReturn:
+    """End this process as Python does: threads, callbacks, streams."""
+    global _code
+    _code = code
+    # Python reports the interrupt of what waits for threads, and does not raise it.
     report = sys.unraisablehook
 
     def interrupt_or_report(unraisable: sys.UnraisableHookArgs) -> None:
-        nonlocal code
+        global _code
         if issubclass(unraisable.exc_type, KeyboardInterrupt):
-            code = Exit.INTERRUPTED
+            _code = Exit.INTERRUPTED
         else:
             report(unraisable)
 
     sys.unraisablehook = interrupt_or_report
-    # In the order of Python's own end: threads, callbacks, streams.
-    try:
-        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  # no public name
-        atexit._run_exitfuncs()  # noqa: SLF001
-    except KeyboardInterrupt:
-        code = Exit.INTERRUPTED
+    sys.exit(code)
+
+
+def _leave() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             with suppress(OSError, ValueError):
                 stream.flush()
-    os._exit(code)
+    os._exit(_code)

@@ -5,10 +5,10 @@ Every command that has `--store` has it; `on_demand` adds it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from typer._click.globals import get_current_context  # typer has no name for it
 from typer.core import TyperOption
 
 if TYPE_CHECKING:
@@ -18,9 +18,12 @@ PROFILE_VARIABLE: Final = "OMNIGRAPH_PROFILE"
 _GIVEN: Final = "omnigraph.profile"
 
 
+_RUNNING: ContextVar[typer.Context] = ContextVar("running")
+
+
 def current_context() -> typer.Context:
-    """The context of the command that runs."""
-    return cast("typer.Context", get_current_context())
+    """The context of the command that runs, which has `--store`."""
+    return _RUNNING.get()
 
 
 def add_profile_option(command: Any) -> None:
@@ -46,6 +49,7 @@ def _option() -> TyperOption:
 
 
 def _remember(context: Any, parameter: Any, value: str | None) -> str | None:
+    _RUNNING.set(context)
     source = context.get_parameter_source(parameter.name)
     context.meta[_GIVEN] = (value, source is not None and source.name == "COMMANDLINE")
     return value

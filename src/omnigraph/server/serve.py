@@ -16,7 +16,6 @@ import uvicorn
 from omnigraph.errors import InvalidInputError
 from omnigraph.policy.authority import ACTOR_VARIABLE, POLICY_VARIABLE
 from omnigraph.server.app import make_app
-from omnigraph.server.connections import bound_connections
 from omnigraph.server.identity import require_safe_address
 from omnigraph.server.logs import JsonLines
 from omnigraph.server.opening import open_app
@@ -97,7 +96,9 @@ def configure(service: GraphService) -> uvicorn.Config:
     """How uvicorn runs the application of a service."""
     return uvicorn.Config(
         make_app(service),
-        http=bound_connections(service.settings),
+        http="h11",
+        # One beyond gets 503.
+        limit_concurrency=service.settings.limits.connections + 1,
         ws="none",
         log_config=None,
         access_log=False,

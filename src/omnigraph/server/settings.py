@@ -54,8 +54,6 @@ class LimitSection(_Section):
     direct_load_bytes: int = Field(default=8 << 20, ge=0)
     body_seconds: float = Field(default=300.0, gt=0)
     connections: int = Field(default=512, ge=1)
-    header_seconds: float = Field(default=20.0, gt=0)
-    send_seconds: float = Field(default=60.0, gt=0)
     unsent_bytes: int = Field(default=256 << 20, ge=0)
     jobs: int = Field(default=64, ge=1)
     jobs_kept: int = Field(default=10_000, ge=1)

@@ -22,8 +22,8 @@ from omnigraph.errors import ErrorCode, LimitExceededError, NotAllowedError
 from omnigraph.graph import Graph
 from omnigraph.model.names import BranchName
 from omnigraph.server.routes.agents import branch_of
+from tests.support.commands import command
 from tests.support.served import Served, serving, settings_for
-from tests.support.warm import omnigraph_program
 
 SCHEMA: Final = """
 node Person { name: String @key  note: String? @index }
@@ -126,10 +126,10 @@ def test_an_agent_reads_writes_on_its_branch_and_shows_it_for_review(graph):
 
 
 def test_the_command_serves_an_agent_on_its_standard_streams(graph):
-    arguments = ["mcp", "--store", graph.uri, "--branch", BRANCH, "--actor", "agent"]
-    server = StdioServerParameters(
-        command=str(omnigraph_program()), args=arguments, env=dict(os.environ)
+    program, *arguments = command(
+        *("mcp", "--store", graph.uri, "--branch", BRANCH, "--actor", "agent")
     )
+    server = StdioServerParameters(command=program, args=arguments, env=dict(os.environ))
     session(server, whole_story)
 
     assert graph.at(branch=BRANCH).commits.list(limit=1)[0].actor == "agent"

@@ -5,7 +5,7 @@ import duckdb
 from omnigraph.engine.local.letters import other_cases
 from omnigraph.model.types import Scalar
 from omnigraph.query.functions import ValueFunction
-from omnigraph.testing.functions import call
+from tests.oracle.functions import call
 
 
 def test_every_letter_has_the_other_case_of_the_reference() -> None:

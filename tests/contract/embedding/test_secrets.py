@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import subprocess
@@ -15,7 +14,6 @@ import omnigraph
 from omnigraph.errors import EmbeddingError
 from tests.contract.embedding.test_writes import REMOTE, add
 from tests.support.embedding_server import embedding_server
-from tests.support.warm import Home
 
 KEY = "sk-proj-n0tf0r0thers-8472913"
 
@@ -54,38 +52,6 @@ def test_a_key_is_in_no_file_no_output_no_error_and_no_log(tmp_path, monkeypatch
     files = [path for path in uri.rglob("*") if path.is_file()]
     assert len(files) > 10
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
-
-
-@pytest.mark.soak
-def test_a_starter_forgets_the_key_of_its_client(tmp_path, monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    home = Home(tmp_path / "home")
-    home.start()
-    keyed = {**home.environment, "OPENAI_API_KEY": KEY}
-    uri = tmp_path / "graph.omni"
-    with embedding_server() as server:
-        graph = omnigraph.init(uri, schema=REMOTE)
-        graph.settings.set("embedding.openai_url", server.url)
-        add(graph, "a", "one", embed="later")
-        server.faults, server.refusal = [401], f"Incorrect key {KEY}"
-        seen: list[str] = []
-        for environment in (keyed, keyed, home.environment):
-            done = subprocess.run(
-                [home.program, "--debug", "embed", "--all", "--store", str(uri)],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            seen += [done.stdout, done.stderr]
-        assert "the environment has no OPENAI_API_KEY" in seen[-1]
-        assert server.keys == {f"Bearer {KEY}"}
-    seen.append(json.dumps(home.status()))
-    assert home.status()["commands"] >= 3
-    assert not [text for text in seen if KEY in text]
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert not [path for path in files if KEY.encode() in path.read_bytes()]
-    subprocess.run([home.program, "warm", "stop"], env=home.environment, check=True)
 
 
 def _run(uri: Path, arguments: list[str]) -> subprocess.CompletedProcess[str]:

@@ -15,7 +15,7 @@ from omnigraph.model.tables import TableKey
 from omnigraph.query.ir import Value
 from omnigraph.storage import selections
 from omnigraph.storage.tables import Table
-from omnigraph.testing.comparisons import assert_same_rows
+from tests.oracle.comparisons import assert_same_rows
 from tests.support.engines import answer, index_everything, store_tables
 from tests.support.query_cases import CASES, QueryCase, TooLarge
 from tests.support.query_cases.case import CaseGraph

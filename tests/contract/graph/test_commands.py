@@ -124,7 +124,6 @@ COMMANDS: Final = (
     "log",
     "log --graph",
     "log --json -n 3",
-    "log --format svg",
     "changes baseline --json",
     "changes poll --json",
     "snapshot",

@@ -22,9 +22,9 @@ from omnigraph.schema.catalog import (
     SchemaType,
 )
 from omnigraph.schema.resolve import catalog_of
-from omnigraph.testing.graphs import graphs
-from omnigraph.testing.reference import ReferenceGraph
 from tests.contract.integrity.builders import POSITION, Change, Row, Rows
+from tests.oracle.reference import ReferenceGraph
+from tests.strategies.graphs import graphs
 
 _DAYS: Final = (date(2024, 1, 1), date(2024, 2, 29), date(2025, 1, 1))
 _INSTANTS: Final = tuple(datetime(each.year, each.month, each.day, tzinfo=UTC) for each in _DAYS)

@@ -185,7 +185,6 @@ ROUTES: Final[dict[str, Callable[[HiddenWorld], list[Arguments]]]] = {
                              "headers": {"Accept": "application/json, text/event-stream"}}],
     "GET /schema": get("schema"),
     "GET /schema/catalog": get("schema/catalog"),
-    "GET /schema/picture": get("schema/picture"),
     "POST /schema/plan": lambda w: [{"path": "schema/plan", "json": {"schema": changed_schema(edit)}}
                                     for edits in STEPS.values() for edit in edits],
     "POST /schema/apply": lambda w: [{"path": "schema/apply", "json": {"schema": changed_schema(edit), "branch": w.branch()}}

@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.choices import Analyzer
 from omnigraph.graph import Graph, init
-from omnigraph.testing.searches import relevance
+from tests.oracle.searches import relevance
 from tests.support.graphs import add_rows
 
 SCHEMA = "node Doc { name: String @key  body: String? @index }"

@@ -1,9 +1,8 @@
-"""Clients that are slow, silent or too many: bounded, whatever they do with their connections."""
+"""Clients that are slow, silent or too many."""
 
 import json
 import socket
 import time
-from contextlib import suppress
 
 import pyarrow as pa
 import pytest
@@ -20,8 +19,6 @@ LIMITS = {
     "reads_per_actor": 1,
     "waiting": 0,
     "unsent_bytes": 1 << 20,
-    "send_seconds": 1.5,
-    "header_seconds": 0.5,
     "connections": CONNECTIONS,
 }
 
@@ -59,30 +56,24 @@ def ask(own, served, media_type):
     return own.recv(15)
 
 
-def receive_all(own):
-    """How many bytes come until the connection ends, in whatever way."""
-    size = 0
-    with suppress(ConnectionError):
-        while piece := own.recv(1 << 16):
-            size += len(piece)
-    return size
-
-
 @pytest.mark.parametrize(
     "media_type", ["application/vnd.apache.arrow.stream", "application/x-ndjson"]
 )
-def test_a_result_that_nobody_reads_keeps_its_place_until_its_connection_is_ended(
+def test_a_result_that_nobody_reads_keeps_its_place_until_its_client_leaves(
     slow_server, media_type
 ):
-    with connect(slow_server) as silent, slow_server.client() as client:
+    silent = connect(slow_server)
+    with slow_server.client() as client:
         assert ask(silent, slow_server, media_type) == b"HTTP/1.1 200 OK"
         busy = client.post("/graphs/world/query", json=QUERY)
         assert problem(busy, 429, "too_busy")["hint"]
         assert 'omnigraph_running{kind="read"} 1.0' in client.get("/metrics").text
-        time.sleep(2 * LIMITS["send_seconds"] + 1)
-        assert 'omnigraph_running{kind="read"} 0.0' in client.get("/metrics").text
+        silent.close()
+        deadline = time.monotonic() + 20
+        while 'omnigraph_running{kind="read"} 0.0' not in client.get("/metrics").text:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         assert client.get("/graphs/world/branches").status_code == 200
-        assert receive_all(silent) < ROWS * 50
 
 
 def test_a_result_that_is_read_slowly_arrives_whole(slow_server):
@@ -106,45 +97,12 @@ def test_a_small_result_that_nobody_reads_keeps_no_place(slow_server):
         assert client.get("/graphs/world/branches").status_code == 200
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: "])
-def test_headers_that_do_not_come_end_their_connection(slow_server, sent):
-    with connect(slow_server) as slow:
-        slow.sendall(sent)
-        begun = time.monotonic()
-        assert slow.recv(100) == b""
-        assert time.monotonic() - begun < 5
-
-
-def test_headers_of_a_later_request_are_awaited_as_briefly(slow_server):
-    whole = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-    with connect(slow_server) as slow:
-        slow.sendall(whole)
-        assert slow.recv(15) == b"HTTP/1.1 200 OK"
-        slow.sendall(whole + b"GET /healthz HTTP/1.1\r\n")
-        received = b""
-        while piece := slow.recv(1 << 16):
-            received += piece
-        assert received.count(b"HTTP/1.1 200 OK") == 1
-
-
-def test_the_rest_of_a_body_that_was_answered_is_awaited_as_briefly(slow_server):
-    with connect(slow_server) as slow:
-        slow.sendall(
-            b"POST /graphs/world/query HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{"
-        )
-        begun = time.monotonic()
-        received = b""
-        while piece := slow.recv(1 << 16):
-            received += piece
-        assert received.startswith(b"HTTP/1.1 401")
-        assert time.monotonic() - begun < 5
-
-
 def test_no_more_connections_than_allowed_are_served(slow_server):
     crowd = [connect(slow_server) for _ in range(CONNECTIONS)]
     try:
         time.sleep(0.1)
         with connect(slow_server) as one_more:
+            one_more.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             assert one_more.recv(20) == b"HTTP/1.1 503 Service"
     finally:
         for own in crowd:

@@ -88,7 +88,6 @@ def test_serve_opens_a_browser_that_is_logged_in(tmp_path):
         **os.environ,
         "BROWSER": f"{browser} %s",
         "OMNIGRAPH_ACTOR": "ada",
-        "OMNIGRAPH_WARM": "off",
     }
     process = subprocess.Popen(command, cwd=tmp_path, env=variables, stderr=subprocess.DEVNULL)
     try:

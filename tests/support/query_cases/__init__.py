@@ -1,6 +1,6 @@
 """Queries and their expected rows, for the reference and for every engine.
 
-An engine is tested like this, with its rows as `testing.tables.to_rows` returns them:
+An engine is tested like this, with its rows as `tests.oracle.tables.to_rows` returns them:
 
     if isinstance(case.expected, TooLarge):
         with pytest.raises(InvalidInputError):
@@ -9,7 +9,7 @@ An engine is tested like this, with its rows as `testing.tables.to_rows` returns
         found = run(case.compile(), case.values(), NOW)
         assert_same_rows(case.compile(), case.reference(), found)
 
-`tests/unit/testing/test_reference.py` shows that `case.reference()` is what was expected.
+`tests/unit/oracle/test_reference.py` shows that `case.reference()` is what was expected.
 """
 
 from tests.support.query_cases import (

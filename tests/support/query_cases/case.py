@@ -15,7 +15,7 @@ from omnigraph.query.ir import Value
 from omnigraph.query.parameters import bind
 from omnigraph.schema.catalog import Catalog, SchemaType
 from omnigraph.schema.parser import parse_schema
-from omnigraph.testing.reference import ReferenceGraph, Row, evaluate
+from tests.oracle.reference import ReferenceGraph, Row, evaluate
 
 NOW = datetime(2024, 2, 29, 12, 0, 0, 1, tzinfo=UTC)
 """The instant at which every case runs."""

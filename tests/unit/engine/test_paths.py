@@ -15,8 +15,8 @@ from omnigraph.query.compile import compile_queries
 from omnigraph.query.lowering.operands import Given
 from omnigraph.query.lowering.plan import lower
 from omnigraph.schema.parser import parse_schema
-from omnigraph.testing.reference import ReferenceGraph, Row
-from omnigraph.testing.tables import to_rows
+from tests.oracle.reference import ReferenceGraph, Row
+from tests.oracle.tables import to_rows
 from tests.support.engines import store_tables
 from tests.support.query_cases import NOW
 

@@ -4,8 +4,8 @@ import type { JSX } from "preact";
 import { graphPath, request } from "../api/client";
 import { useLoad } from "../api/hooks";
 import type { SchemaAnswer } from "../api/wire";
-import { formatType, loadCatalog, type EdgeType, type NodeType } from "../catalog";
-import { loadSchemaPicture, rebuild } from "../pictures/svg";
+import { type Catalog, formatType, loadCatalog, type EdgeType, type NodeType } from "../catalog";
+import { GraphPicture, nodeKey, PICTURE_NODES_MAX, type PictureNode } from "../pictures/graph";
 import { goTo, hrefWith } from "../router";
 import { Empty, Show } from "../ui/status";
 import { Table } from "../ui/table";
@@ -39,16 +39,21 @@ export function SchemaPage({ graph, branch, query }: PageProps): JSX.Element {
 }
 
 function Picture({ graph, branch }: { graph: string; branch: string }): JSX.Element {
-  const loaded = useLoad((signal) => loadSchemaPicture(graph, branch, signal), [graph, branch]);
-  return (
-    <Show loaded={loaded}>
-      {(drawing) => (
-        <div class="canvas schema" tabIndex={0} role="region" aria-label="Picture of the schema">
-          {rebuild(drawing.documentElement)}
-        </div>
-      )}
-    </Show>
+  const loaded = useLoad((signal) => loadCatalog(graph, { branch }, signal), [graph, branch]);
+  return <Show loaded={loaded}>{(catalog) => <Drawing graph={graph} branch={branch} catalog={catalog} />}</Show>;
+}
+
+/** Node types and the edge types between them; a type leads to the tables of properties. */
+function Drawing({ graph, branch, catalog }: { graph: string; branch: string; catalog: Catalog }): JSX.Element {
+  if (catalog.nodes.length === 0) return <Empty>The schema has no type.</Empty>;
+  if (catalog.nodes.length > PICTURE_NODES_MAX) return <Empty>The schema has more types than a picture can show.</Empty>;
+  const tables = hrefWith(["graphs", graph, "schema"], { as: "types", branch: branch === "main" ? null : branch });
+  const key = (name: string): string => nodeKey(name, name);
+  const nodes = new Map<string, PictureNode>(
+    catalog.nodes.map(({ name }) => [key(name), { type: name, id: name, label: name, href: tables }]),
   );
+  const edges = catalog.edges.map((edge) => ({ source: key(edge.source), target: key(edge.target), label: edge.name }));
+  return <GraphPicture graph={graph} branch={branch} nodes={nodes} edges={edges} label="Picture of the schema" />;
 }
 
 function SchemaText({ graph, branch }: { graph: string; branch: string }): JSX.Element {

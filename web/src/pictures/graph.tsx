@@ -12,6 +12,8 @@ export interface PictureNode {
   type: string;
   id: string;
   label: string;
+  /** Where it leads, if it is not an entity. */
+  href?: string;
 }
 
 export interface PictureEdge {
@@ -81,11 +83,12 @@ export function GraphPicture({
           {keys.map((key, at) => {
             const [node, point] = [nodes.get(key), points[at]];
             if (node === undefined || point === undefined) return null;
-            const address = hrefWith(["graphs", graph, "entities", node.type], { id: node.id, at: commit, branch: branch === "main" ? null : branch });
+            const entity = { id: node.id, at: commit, branch: branch === "main" ? null : branch };
+            const address = node.href ?? hrefWith(["graphs", graph, "entities", node.type], entity);
             const text = visible(node.label.length > LABEL_MAX ? `${node.label.slice(0, LABEL_MAX)}…` : node.label);
             return (
               <a key={key} href={address} class={`node lane-${types.indexOf(node.type) % 8}${at === 0 ? " first" : ""}`}>
-                <title>{visible(`${node.type} ${node.id}`)}</title>
+                <title>{visible(node.href === undefined ? `${node.type} ${node.id}` : node.label)}</title>
                 <g transform={`translate(${point.x.toFixed(1)} ${point.y.toFixed(1)})`}>
                   <circle r={at === 0 ? RADIUS + 3 : RADIUS} />
                   <text y={at > 0 && point.y >= 0 ? RADIUS + 15 : -RADIUS - 8} text-anchor="middle">

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from omnigraph.choices import EngineName
-from omnigraph.cli import options, render
+from omnigraph.cli import options, output, render
 
 ROWS: Final = 1_000_000
 
@@ -31,19 +32,27 @@ def demo(
     import shutil
     import tempfile
 
-    from omnigraph.cli.demo.tour import Tour
-
     wanted = engine or _choose_engine()
     if directory is not None:
         _create(directory)
-        Tour(directory.resolve(), rows, wanted).run()
+        _run(directory.resolve(), rows, wanted)
         return
     place = Path(tempfile.mkdtemp(prefix="omnigraph-demo-"))
     try:
-        Tour(place, rows, wanted).run()
+        _run(place, rows, wanted)
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
+
+
+def _run(directory: Path, rows: int, engine: str) -> None:
+    from omnigraph_demo.tour import Tour
+
+    try:
+        Tour(directory, rows, engine).run()
+    except BrokenPipeError as cause:
+        output.discard_rest(sys.stdout)
+        raise output.OutputClosedError from cause
 
 
 def _create(directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""`omnigraph log`: the history of a graph, of one branch or of all, as lines or as a picture."""
+"""`omnigraph log`: the history of a graph, of one branch or of all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from omnigraph.cli import graphs, options, output, render
 from omnigraph.cli.commits import commit_facts, subject
 
 if TYPE_CHECKING:
-    from omnigraph.drawings.lanes import Row
+    from omnigraph.cli.lanes import Row
     from omnigraph.model.commits import Commit
     from omnigraph.model.ids import CommitId
     from omnigraph.model.let_go import LetGo
@@ -28,7 +28,6 @@ class LogFormat(StrEnum):
 
     TABLE = "table"
     JSON = "json"
-    SVG = "svg"
 
 
 def _remember_format(context: typer.Context, value: LogFormat | None) -> LogFormat | None:
@@ -51,16 +50,13 @@ def log(
         LogFormat | None,
         typer.Option(
             "--format",
-            help="How to print it; svg is a picture, to redirect to a file.",
+            help="How to print it.",
             callback=_remember_format,
         ),
     ] = None,
     json: options.Json = False,
 ) -> None:
     """Show the history of all branches, newest first."""
-    from omnigraph.drawings.histories import history_svg
-    from omnigraph.drawings.lanes import lay_out
-
     wanted = _choose_format(format_, json=json, graph=graph)
     handle = graphs.open_graph(store, read_only=True)
     every = handle.commits.every(branch=branch)
@@ -69,11 +65,9 @@ def log(
     gone = handle.commits.let_go(shown)
     if wanted is LogFormat.JSON:
         render.show_json([_facts(commit, tips, tags, gone) for commit in shown])
-    elif wanted is LogFormat.SVG:
-        title = f"history of {handle.uri}"
-        names = _join(tips, tags, gone)
-        render.show_text(history_svg(lay_out(shown, known), names, title=title))
     elif graph:
+        from omnigraph.cli.lanes import lay_out
+
         lines = _draw(lay_out(shown, known), _join(tips, tags, gone))
         output.write_text("".join(f"{line}\n" for line in lines))
     else:
@@ -149,13 +143,13 @@ def _cells(commit: Commit, tips: Names, tags: Names, gone: Gone) -> tuple[object
 
 
 def _draw(rows: Sequence[Row], names: Names) -> Iterator[str]:
-    from omnigraph.drawings import terminal
+    from omnigraph.cli.lanes import draw_lines, to_ascii
 
-    lines = list(terminal.draw_lines(rows))
+    lines = list(draw_lines(rows))
     width = max((len(marks) for marks, _ in lines), default=0)
     has_lines = _can_print("│●")
     for marks, row in lines:
-        shown = marks if has_lines else terminal.to_ascii(marks)
+        shown = marks if has_lines else to_ascii(marks)
         words = "" if row is None else _words(row.commit, names)
         yield f"{shown:<{width}}  {words}".rstrip()
 

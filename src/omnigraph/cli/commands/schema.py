@@ -53,7 +53,6 @@ class SchemaFormat(StrEnum):
     PG = "pg"
     JSON = "json"
     MERMAID = "mermaid"
-    SVG = "svg"
 
 
 def _remember_format(context: typer.Context, value: SchemaFormat | None) -> SchemaFormat | None:
@@ -74,13 +73,13 @@ def show_schema(
         typer.Option(
             "--format",
             help="pg is the text as it was written, the default; json is equal for equal schemas; "
-            "mermaid and svg are pictures.",
+            "mermaid is a diagram.",
             callback=_remember_format,
         ),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Print the schema: as it was written, as JSON, or as a picture."""
+    """Print the schema: as it was written, as JSON, or as a diagram."""
     wanted = _choose_format(format_, json=json)
     handle = graphs.open_graph(store, read_only=True)
     accepted = handle.schema.show(branch=branch, commit=commit, version=version)
@@ -107,13 +106,9 @@ def _format_schema(accepted: AcceptedSchema, wanted: SchemaFormat) -> str:
 
             return codec.encode(accepted.catalog)
         case SchemaFormat.MERMAID:
-            from omnigraph.drawings.mermaid import schema_mermaid
+            from omnigraph.schema.mermaid import schema_mermaid
 
             return schema_mermaid(accepted.catalog)
-        case SchemaFormat.SVG:
-            from omnigraph.drawings.schemas import schema_svg
-
-            return schema_svg(accepted.catalog, title="schema")
         case _:
             assert_never(wanted)
 

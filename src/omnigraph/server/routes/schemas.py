@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from omnigraph.drawings.schemas import schema_svg
 from omnigraph.engine.budget import Cancellation
 from omnigraph.schema import codec
 from omnigraph.server import wire
 from omnigraph.server.answers import MediaType, answer_json
 from omnigraph.server.context import AtPoint, Call, expected_head, read_json, refuse_key
 from omnigraph.server.models import require_own_models
-from omnigraph.server.routes.documents import gives, gives_bytes, takes
+from omnigraph.server.routes.documents import gives, takes
 
 router = APIRouter(prefix="/graphs/{graph}/schema")
-
-_SVG: Final = "image/svg+xml"
-Styled = Annotated[bool, Query(description="Whether with colours and fonts of its own.")]
 
 
 @router.get("", responses=gives(wire.SchemaAnswer))
@@ -40,18 +36,6 @@ async def catalog(call: Call, at: AtPoint) -> Response:
     def run(_: Cancellation) -> Response:
         text = codec.encode(call.graph.schema.show(**at.names).catalog)
         return Response(text, media_type=MediaType.JSON)
-
-    return await call.read(run)
-
-
-@router.get("/picture", responses=gives_bytes(_SVG))
-async def picture(call: Call, at: AtPoint, *, styled: Styled = True) -> Response:
-    """The schema at one commit as a drawing."""
-
-    def run(_: Cancellation) -> Response:
-        accepted = call.graph.schema.show(**at.names)
-        drawing = schema_svg(accepted.catalog, title="schema", styled=styled)
-        return Response(drawing, media_type=_SVG)
 
     return await call.read(run)
 

@@ -17,7 +17,7 @@ from omnigraph.model.types import (
 )
 from omnigraph.query.functions import AggregateFunction
 from omnigraph.query.ir import Value
-from omnigraph.testing.equality import sort_key, unsigned_zero
+from tests.oracle.equality import sort_key, unsigned_zero
 
 
 class SumTooLargeError(ArithmeticError):

@@ -8,9 +8,9 @@ from omnigraph.errors import InvalidParameterError
 from omnigraph.lang.diagnostics import errors_in
 from omnigraph.query.compile import compile_queries, read_queries
 from omnigraph.query.parameters import bind
-from omnigraph.testing.aggregates import SumTooLargeError
-from omnigraph.testing.comparisons import assert_same_rows
-from omnigraph.testing.tables import to_rows, to_tables
+from tests.oracle.aggregates import SumTooLargeError
+from tests.oracle.comparisons import assert_same_rows
+from tests.oracle.tables import to_rows, to_tables
 from tests.support.query_cases import CASES, TooLarge
 from tests.support.query_cases.graphs import SHAPES
 from tests.support.query_cases.refusals import QUERIES, VALUES

@@ -10,8 +10,8 @@ from typing import Any
 from omnigraph.model.types import Scalar
 from omnigraph.query.functions import AggregateFunction
 from omnigraph.query.ir import Aggregate, Expression, ReadQuery, Value
-from omnigraph.testing.aggregates import RoundedFloat
-from omnigraph.testing.equality import are_equal, sort_key
+from tests.oracle.aggregates import RoundedFloat
+from tests.oracle.equality import are_equal, sort_key
 
 ResultRow = Mapping[str, Value]
 

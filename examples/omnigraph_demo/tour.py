@@ -15,12 +15,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
-import typer
-
-from omnigraph.cli import main, output, render
-from omnigraph.cli.demo.world import World
-from omnigraph.cli.exits import Exit
-from omnigraph.errors import InternalError
+import omnigraph
+from omnigraph.cli.main import main
+from omnigraph_demo.world import World
 
 GRAPH: Final = "science.omni"
 LINES: Final = "science.jsonl"
@@ -46,6 +43,10 @@ _CHANGES: Final = {
     "  bio: String\n": "",
     "  abstract: String\n": "  abstract: String\n  reads: U32 @default(0)\n",
 }
+_INVALID: Final = 3
+_CONFLICT: Final = 4
+"""Exit codes of commands."""
+
 _BORN: Final = "query q() { match { $p: Person } return { $p.name $p.born } limit 2 }"
 
 
@@ -66,7 +67,7 @@ class Tour:
         """Run every step.
 
         Raises:
-            InternalError: a step did not end as it should.
+            omnigraph.InternalError: a step did not end as it should.
         """
         with _work_in(self.directory):
             start = time.monotonic()
@@ -87,7 +88,7 @@ class Tour:
     def _begin(self) -> None:
         _step("1. A graph begins with a schema")
         for name in (SCHEMA, QUERIES):
-            text = resources.files("omnigraph.cli.demo").joinpath(name).read_text("utf-8")
+            text = resources.files("omnigraph_demo").joinpath(name).read_text("utf-8")
             Path(name).write_text(text, "utf-8")
         _show_file(SCHEMA)
         _export({"OMNIGRAPH_STORE": GRAPH, "OMNIGRAPH_ACTOR": "ada"})
@@ -121,8 +122,8 @@ class Tour:
         _step("4. What breaks a rule is refused, with all that is wrong and where")
         Path("slips.jsonl").write_text(_SLIPS, "utf-8")
         _show_file("slips.jsonl")
-        _omnigraph("load", "--data", "slips.jsonl", "--mode", "append", ends=Exit.INVALID)
-        _omnigraph("mutate", "-e", 'query q() { insert Papr { doi: "1" } }', ends=Exit.INVALID)
+        _omnigraph("load", "--data", "slips.jsonl", "--mode", "append", ends=_INVALID)
+        _omnigraph("mutate", "-e", 'query q() { insert Papr { doi: "1" } }', ends=_INVALID)
 
     def _branch(self) -> None:
         _step("5. Two people edit, each on a branch; main sees nothing of it")
@@ -142,7 +143,7 @@ class Tour:
     def _merge(self) -> None:
         _step("6. The first merges at once; the second meets a conflict, and is decided")
         _omnigraph("branch", "merge", "review/ada", "--delete-branch", "-m", "Ada reviewed")
-        _omnigraph("branch", "merge", "review/bob", ends=Exit.CONFLICT)
+        _omnigraph("branch", "merge", "review/bob", ends=_CONFLICT)
         Path("decisions.json").write_text(_DECISIONS, "utf-8")
         _show_file("decisions.json")
         _omnigraph("branch", "merge", "review/bob", "--resolve", "decisions.json", "-m", "agreed")
@@ -169,7 +170,7 @@ class Tour:
         _omnigraph("schema", "plan", *new)
         _omnigraph("schema", "apply", *new, "-m", "birthdays, reads, and no bios")
         born = ("query", "-e", _BORN)
-        _omnigraph(*born, ends=Exit.INVALID)
+        _omnigraph(*born, ends=_INVALID)
         _omnigraph(*born, "--commit", self._first("load"))
 
     def _crash(self) -> None:
@@ -191,7 +192,7 @@ class Tour:
         for line in (
             f"omnigraph query citing --query {QUERIES} --param doi=10.5555/2 --engine spark",
             "omnigraph export out.jsonl --type Company",
-            "omnigraph schema show --format svg > schema.svg",
+            "omnigraph schema show --format mermaid",
             f"omnigraph serve {GRAPH} --open",
             f'python -c \'import omnigraph; print(omnigraph.open("{GRAPH}").query('
             '"query n() { match { $p: Paper } return { count($p) as papers } }").rows())\'',
@@ -199,9 +200,7 @@ class Tour:
             _note(f"  {line}")
 
     def _first(self, operation: str) -> str:
-        from omnigraph import graph
-
-        commits = graph.open(GRAPH, read_only=True).commits.list()
+        commits = omnigraph.open(GRAPH, read_only=True).commits.list()
         return str(next(commit.commit_id for commit in commits if commit.operation == operation))
 
 
@@ -224,9 +223,8 @@ def _step(title: str) -> None:
 
 
 def _note(text: str) -> None:
-    render.show_text(text)
     # The next output may be on standard error.
-    output.finish()
+    print(text.removesuffix("\n"), flush=True)
 
 
 def _show_command(*words: str) -> None:
@@ -244,15 +242,15 @@ def _show_file(name: str, count: int | None = None) -> None:
         _note("".join(line for place, line in enumerate(file) if count is None or place < count))
 
 
-def _omnigraph(*words: str, ends: Exit = Exit.DONE) -> None:
+def _omnigraph(*words: str, ends: int = 0) -> None:
     _show_command("omnigraph", *words)
-    code = main.main(words)
-    if code not in (ends, Exit.DONE):
+    code = main(words)
+    if code not in (ends, 0):
         # The command has printed why, and later steps depend on it.
-        raise typer.Exit(code)
+        raise SystemExit(code)
     if code != ends:
-        message = f"omnigraph {words[0]} ended with {code}, and should have with {int(ends)}"
-        raise InternalError(message)
+        message = f"omnigraph {words[0]} ended with {code}, expected {ends}"
+        raise omnigraph.InternalError(message)
 
 
 def _run_killed(*words: str) -> None:
@@ -265,4 +263,4 @@ def _run_killed(*words: str) -> None:
     _note("Killed" if code < 0 else f"ended with {code}")
     if code >= 0:
         message = "the writer was not killed"
-        raise InternalError(message)
+        raise omnigraph.InternalError(message)

@@ -10,7 +10,7 @@ from omnigraph.model.tables import TableKey
 from omnigraph.query.ir import Value
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, SchemaType
-from omnigraph.testing.reference import ReferenceGraph, Row
+from tests.oracle.reference import ReferenceGraph, Row
 
 
 def to_tables(graph: ReferenceGraph, catalog: Catalog) -> dict[TableKey, pa.Table]:

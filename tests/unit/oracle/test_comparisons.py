@@ -9,8 +9,8 @@ import pytest
 
 from omnigraph.model.types import Scalar
 from omnigraph.query.functions import AggregateFunction
-from omnigraph.testing.aggregates import RoundedFloat, aggregate
-from omnigraph.testing.comparisons import assert_same_rows
+from tests.oracle.aggregates import RoundedFloat, aggregate
+from tests.oracle.comparisons import assert_same_rows
 from tests.support.query_cases.case import answer, ask
 from tests.support.query_cases.graphs import values
 

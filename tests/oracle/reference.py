@@ -13,9 +13,9 @@ from typing import assert_never
 
 from omnigraph.query import ir
 from omnigraph.query.ir import Value
-from omnigraph.testing import functions, paths, searches
-from omnigraph.testing.aggregates import RoundedFloat, aggregate, require_fit
-from omnigraph.testing.equality import SortKey, are_equal, distinct, sort_key, unsigned_zero
+from tests.oracle import functions, paths, searches
+from tests.oracle.aggregates import RoundedFloat, aggregate, require_fit
+from tests.oracle.equality import SortKey, are_equal, distinct, sort_key, unsigned_zero
 
 Row = Mapping[str, Value]
 """A node or an edge: `id`, for an edge `src` and `dst`, and every property, null as None."""

@@ -1,6 +1,6 @@
 """Hypothesis strategies: small graphs that a catalog allows, and catalogs made for query tests.
 
-Values are from small pools, those of `query_strategies` among them, so that joins, filters and
+Values are from small pools, those of `strategies.queries` among them, so that joins, filters and
 groups of random queries have rows.
 """
 
@@ -32,9 +32,9 @@ from omnigraph.schema.catalog import (
     SchemaType,
 )
 from omnigraph.schema.resolve import catalog_of
-from omnigraph.testing.equality import sort_key
-from omnigraph.testing.query_strategies import values
-from omnigraph.testing.reference import ReferenceGraph, Row
+from tests.oracle.equality import sort_key
+from tests.oracle.reference import ReferenceGraph, Row
+from tests.strategies.queries import values
 
 _NODES_MAX: Final = 8
 _EDGES_MAX: Final = 12

@@ -13,7 +13,7 @@ GLYPH_WIDTH: Final = 7.25
 COLOURS: Final = (
     "#2f6feb", "#d1570c", "#1a7f37", "#8250df", "#bf3989", "#9a6700", "#0b7285", "#6e7781",
 )  # fmt: skip
-"""For lanes and groups, distinguishable on white and on black."""
+"""Distinguishable on white and on black."""
 
 _STYLE: Final = (
     "text{font:12px " + FONT + ";fill:#1f2328}"
@@ -40,20 +40,14 @@ def element(name: str, content: str | None = None, **attributes: object) -> str:
     )
 
 
-def document(
-    width: float, height: float, elements: Iterable[str], *, title: str, styled: bool = True
-) -> str:
-    """A whole picture.
-
-    Args:
-        styled: Whether with colours and fonts of its own; else those of the page that shows it.
-    """
+def document(width: float, height: float, elements: Iterable[str], *, title: str) -> str:
+    """A whole picture."""
     size = f'width="{_format_value(width)}" height="{_format_value(height)}"'
     box = f'viewBox="0 0 {_format_value(width)} {_format_value(height)}"'
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} {box} role="img">',
         element("title", title),
-        *([element("style", _STYLE)] if styled else []),
+        element("style", _STYLE),
         element("rect", width="100%", height="100%", fill="#ffffff"),
         *elements,
         "</svg>",

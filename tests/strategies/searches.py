@@ -25,7 +25,7 @@ from omnigraph.schema.catalog import (
     VectorOptions,
 )
 from omnigraph.schema.resolve import catalog_of
-from omnigraph.testing.reference import ReferenceGraph, Row
+from tests.oracle.reference import ReferenceGraph, Row
 
 _WORDS: Final = (
     *("graph", "graphs", "Graphed", "grape", "database", "databases", "lake", "lakes", "run"),

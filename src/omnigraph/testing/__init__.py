@@ -1,1 +1,0 @@
-"""Test machinery that ships with the package; no other room imports it."""

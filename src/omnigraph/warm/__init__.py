@@ -1,1 +1,0 @@
-"""The starter: a process with everything imported, forking a copy for each command."""

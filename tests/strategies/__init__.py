@@ -1,0 +1,1 @@
+"""Hypothesis strategies: random schemas, graphs and queries."""
