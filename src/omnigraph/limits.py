@@ -77,9 +77,6 @@ KEYS_PER_INDEX_LOOKUP_MAX: Final = 200_000
 ROWS_READ_PER_KEY: Final = 64
 """About how many rows of one column are read in the time of one lookup in an index."""
 
-ROWS_READ_PER_TAKE: Final = 10_000
-"""About how many rows of one column are read in the time in which one row is taken by its place."""
-
 PICKED_SHARE_MAX: Final = 1 / 32
 """Share of a large fragment's rows that are read by address; for more, all are read."""
 
@@ -99,12 +96,6 @@ KEPT_LOOKUP_ROWS_MAX: Final = 1 << 17
 
 KEPT_VALUES_BYTES_MAX: Final = 64 << 20
 """Memory that a graph handle spends on looking rows up without an index."""
-
-KEPT_KEY_PAGES_BYTES_MAX: Final = 64 << 20
-"""Memory that a graph handle spends on pages of indexes of ids."""
-
-KEY_PAGES_PER_READ_MAX: Final = 64
-"""Pages of an index of ids that are read at once; measured: 5 ms, where one page takes 0.3."""
 
 STALE_VALUES_MAX: Final = 1 << 12
 """Values of files that a version has no more, beyond as many as it has, before they are dropped."""

@@ -11,8 +11,8 @@ from lance.file import LanceFileReader
 class FileReaders:
     """Readers of one file. To open one may take as long as to read from it.
 
-    A reader serves one thread at a time: Lance refuses a second with "Already borrowed"
-    (docs/substrate.md, Files of an index of ids). There are as many as there were threads at once.
+    A reader serves one thread at a time: Lance refuses a second with "Already borrowed".
+    There are as many as there were threads at once.
     """
 
     def __init__(self, path: str, columns: Sequence[str] | None = None) -> None:
