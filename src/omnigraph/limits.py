@@ -668,6 +668,9 @@ STORED_TEXTS_MIN: Final = 50_000
 MEASURED_TEXTS_MAX: Final = 1 << 20
 """Texts whose words are counted for a mean length; that of more texts is estimated from these."""
 
+OUTDATED_TEXTS_SHARE_MAX: Final = 1 / 64
+"""Share of the texts of a file that were deleted since they were counted, for counts to be used."""
+
 KEPT_WORD_COUNTS_MAX: Final = 1 << 14
 """Words of which an engine remembers how many texts of a version have them."""
 
@@ -682,9 +685,6 @@ TEXT_CANDIDATES_GROWTH: Final = 4
 
 TEXT_CANDIDATES_MAX: Final = 4_096
 """Rows that are scored again at most, unless more are wanted."""
-
-KEPT_CENTRES_BYTES_MAX: Final = 64 << 20
-"""Bytes of centres of partitions that an engine keeps in memory, of indexes of vectors."""
 
 TAKEN_SHARE_MAX: Final = 1 / 16
 """The share of the rows of a table from which on all texts are scanned, and not some looked up."""

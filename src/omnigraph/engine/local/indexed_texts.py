@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -35,6 +35,7 @@ from omnigraph.search.analysis import TokenColumn, analyse_column, words_of
 from omnigraph.search.bm25 import TextStatistics, scores
 from omnigraph.search.words import count_words, measure
 from omnigraph.storage.columns import read_fragments
+from omnigraph.storage.indexes import TableIndex
 from omnigraph.storage.tables import ROW_ADDRESS, Table, TableAddress
 from omnigraph.storage.word_search import find_texts, find_word_index
 
@@ -82,6 +83,11 @@ def split_texts(table: Table, search: Relevance | TextSearch) -> TextSplit | Non
     if index is None or (isinstance(search, TextSearch) and search.test is TextTest.FUZZY):
         # Lance tries 50 similar words at most, and only of rows that the index covers.
         return None
+    key = "text split", index.name, INDEXED_TEXT_ROWS_MIN
+    return table.fact(key, lambda: _split(table, index))
+
+
+def _split(table: Table, index: TableIndex) -> TextSplit | None:
     rows = {fragment.id: fragment.num_rows for fragment in table.fragments()}
     covered = index.fragments.intersection(rows)
     small = {id_ for id_ in covered if rows[id_] < INDEXED_TEXT_ROWS_MIN}
@@ -99,7 +105,7 @@ class IndexedTextSearcher:
     def __init__(self, analyse_texts: Analyse) -> None:
         self._analyse = analyse_texts
         self._lengths = TextLengths()
-        self._having: OrderedDict[tuple[TableAddress, TextColumn, str, TextSplit], int]
+        self._having: OrderedDict[tuple[TableAddress, TextColumn, str, frozenset[int]], int]
         self._having = OrderedDict()
         self._lock = threading.Lock()
 
@@ -125,23 +131,25 @@ class IndexedTextSearcher:
         split = split_texts(table, search)
         if split is None or best == 0:
             return None
-        having = self._count_having(table, search, split)
-        if best is None and sum(having.values()) > TAKEN_SHARE_MAX * table.count_rows():
-            return None
+        words = words_of(search.analyzer, search.query)
         column = TextColumn(search.column, search.analyzer)
-        statistics = self._lengths.measure(table, column, split.indexed, budget.check)
-        statistics += TextStatistics(frequencies=having)
+        texts = self._lengths.measure(table, column, split.indexed, budget.check)
+        statistics = texts.statistics(words)
+        statistics += self._count_having(table, column, words, texts.uncounted)
+        found_count = sum(statistics.frequencies.values())
+        if best is None and found_count > TAKEN_SHARE_MAX * table.count_rows():
+            return None
         shown = ["id", *beside] if best is not None else ["id"]
         names = list(dict.fromkeys([*shown, search.column]))
-        ranking = _Ranking(table, search, split, tuple(having), names)
+        ranking = _Ranking(table, search, split, tuple(words), names)
         counted = []
         for rows, tokens in self._loose(table, search, split, names, budget):
-            words = count_words(tokens, ranking.terms)
-            statistics += measure(tokens, ranking.terms, words)
-            counted.append((rows.take(pa.array(words.rows)), words))
+            own = count_words(tokens, ranking.terms)
+            statistics += measure(tokens, ranking.terms, own)
+            counted.append((rows.take(pa.array(own.rows)), own))
         loose = [
-            _TextScores(rows, scores(ranking.terms, words.counts, words.lengths, statistics))
-            for rows, words in counted
+            _TextScores(rows, scores(ranking.terms, own.counts, own.lengths, statistics))
+            for rows, own in counted
         ]
         parts = loose
         if split.indexed:
@@ -226,31 +234,34 @@ class IndexedTextSearcher:
                     return _TextScores(rows, own)
             limit *= TEXT_CANDIDATES_GROWTH
 
-    def _count_having(self, table: Table, search: Relevance, split: TextSplit) -> dict[str, int]:
-        """How many rows that the index finds have each token of a query."""
-        column = TextColumn(search.column, search.analyzer)
+    def _count_having(
+        self,
+        table: Table,
+        column: TextColumn,
+        words: Mapping[str, str],
+        fragment_ids: frozenset[int],
+    ) -> TextStatistics:
+        """How many rows of some fragments the index finds by each word, by the word's token."""
         counts: dict[str, int] = {}
-        for token, word in words_of(search.analyzer, search.query).items():
-            key = table.address, column, token, split
+        for token, word in words.items() if fragment_ids else ():
+            key = table.address, column, token, fragment_ids
             with self._lock:
                 known = self._having.get(key)
-            if known is None and not split.indexed:
-                known = 0
             if known is None:
-                rows, _ = find_texts(
+                found, _ = find_texts(
                     table,
-                    search.column,
+                    column.name,
                     word,
                     columns=[ROW_ADDRESS],
-                    fragment_ids=np.array([*split.indexed]),
+                    fragment_ids=np.array([*fragment_ids]),
                 )
-                known = rows.num_rows
+                known = found.num_rows
             with self._lock:
                 self._having[key] = counts[token] = known
                 self._having.move_to_end(key)
                 while len(self._having) > KEPT_WORD_COUNTS_MAX:
                     self._having.popitem(last=False)
-        return counts
+        return TextStatistics(frequencies=counts)
 
     def _loose(
         self,
