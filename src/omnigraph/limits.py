@@ -569,9 +569,6 @@ CHANGES_LOCAL_ROWS_MAX: Final = 1_000_000
 CHANGES_LOCAL_BYTES_MAX: Final = 256 << 20
 """Rows that differ, and their size in files, that a merge or a diff holds in this process."""
 
-DESCRIBED_BYTES_MAX: Final = 64 << 10
-"""Metadata of a fragment that is parsed for its ranges of row ids; if longer, rows are scanned."""
-
 CARRIED_RUNS_MAX: Final = 1 << 20
 """Runs of row ids of a table that are held while the rows that a compaction moved are found."""
 
