@@ -102,7 +102,7 @@ bless: $(READY) ## rewrite the golden files; review the diff as prose
 
 COMPILE := uv pip compile -q --universal --generate-hashes --python-version 3.11 \
   --no-emit-index-url --no-strip-extras --group dev --extra spark --extra connect --extra avro --extra policy \
-  --extra server --extra client --extra agents pyproject.toml
+  --extra server --extra client --extra agents --extra embeddings pyproject.toml
 
 lock: ## resolve the dependencies again, the newest and the oldest (needs uv)
 	$(COMPILE) -o requirements.lock

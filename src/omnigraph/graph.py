@@ -1271,10 +1271,10 @@ class Graph:
 
         indexing = Indexing(engine, begin, rebuilds=rebuild)
         landed = self._transactions.run(write, indexing.plan)
-        self._store_topologies(write.branch, landed.report.choice)
+        self._store_arrays(write.branch, landed.report.choice)
         return self._sight_of(write).index(result_of(landed), _type_names(landed.view.snapshot))
 
-    def _store_topologies(self, branch: BranchName, choice: Choice) -> None:
+    def _store_arrays(self, branch: BranchName, choice: Choice) -> None:
         """Write what makes the first query of a process faster, after the indexes are done.
 
         A failure is logged: the commit before has landed, and no answer needs what is missing.
@@ -1282,16 +1282,19 @@ class Graph:
         if choice.is_bulk:
             # The driver of a job does not read whole tables.
             return
+        from omnigraph.maintenance.text_lengths import store_text_lengths
         from omnigraph.maintenance.topologies import store_topologies, warn_not_stored
 
         try:
             # What is stored has no rows: whoever may write need not be allowed to read.
             snapshot = self._manifest.current(branch)
-            store_topologies(self._unlimited_view_at(snapshot))
+            view = self._unlimited_view_at(snapshot)
+            store_topologies(view)
+            store_text_lengths(view)
         except OmnigraphError as failure:
             warn_not_stored(branch, failure)
         except BaseException as interruption:
-            interruption.add_note("the indexes are up to date; only topologies were not stored")
+            interruption.add_note("the indexes are up to date; only their arrays were not stored")
             raise
 
     def optimize(
@@ -1336,7 +1339,7 @@ class Graph:
         policy = Policy(group_needed if if_needed else group_all, indexes_all=not if_needed)
         optimizing = Optimizing(engine, begin, policy, require_texts(types, "types"))
         landed = self._transactions.run(write, optimizing.plan)
-        self._store_topologies(write.branch, landed.report.choice)
+        self._store_arrays(write.branch, landed.report.choice)
         result = OptimizeResult.of(landed)
         return self._sight_of(write).optimize(result, _type_names(landed.view.snapshot))
 

@@ -77,9 +77,6 @@ KEYS_PER_INDEX_LOOKUP_MAX: Final = 200_000
 ROWS_READ_PER_KEY: Final = 64
 """About how many rows of one column are read in the time of one lookup in an index."""
 
-ROWS_READ_PER_TAKE: Final = 10_000
-"""About how many rows of one column are read in the time in which one row is taken by its place."""
-
 PICKED_SHARE_MAX: Final = 1 / 32
 """Share of a large fragment's rows that are read by address; for more, all are read."""
 
@@ -99,12 +96,6 @@ KEPT_LOOKUP_ROWS_MAX: Final = 1 << 17
 
 KEPT_VALUES_BYTES_MAX: Final = 64 << 20
 """Memory that a graph handle spends on looking rows up without an index."""
-
-KEPT_KEY_PAGES_BYTES_MAX: Final = 64 << 20
-"""Memory that a graph handle spends on pages of indexes of ids."""
-
-KEY_PAGES_PER_READ_MAX: Final = 64
-"""Pages of an index of ids that are read at once; measured: 5 ms, where one page takes 0.3."""
 
 STALE_VALUES_MAX: Final = 1 << 12
 """Values of files that a version has no more, beyond as many as it has, before they are dropped."""
@@ -200,7 +191,7 @@ STORED_SHARE_MAX: Final = 1 / 8
 """The share of edges that may differ from a stored topology before it is written again."""
 
 TRIED_ARRAY_FILES_MAX: Final = 2
-"""Stored topologies that are read before all edges are."""
+"""Files of stored arrays that are read before what they were made of."""
 
 ARRAY_FILE_SHARE: Final = 1 / 16
 """What reading an edge of a stored topology costs, as a share of what reading the edge does."""
@@ -578,9 +569,6 @@ CHANGES_LOCAL_ROWS_MAX: Final = 1_000_000
 CHANGES_LOCAL_BYTES_MAX: Final = 256 << 20
 """Rows that differ, and their size in files, that a merge or a diff holds in this process."""
 
-DESCRIBED_BYTES_MAX: Final = 64 << 10
-"""Metadata of a fragment that is parsed for its ranges of row ids; if longer, rows are scanned."""
-
 CARRIED_RUNS_MAX: Final = 1 << 20
 """Runs of row ids of a table that are held while the rows that a compaction moved are found."""
 
@@ -653,17 +641,35 @@ ANALYSED_BLOCK_BYTES: Final = 8 << 20
 KEPT_TOKENS_BYTES_MAX: Final = 256 << 20
 """Bytes of tokens of texts that an engine keeps in memory."""
 
-KEPT_WORDS_BYTES_MAX: Final = 512 << 20
-"""Bytes of indexes of texts that an engine keeps in memory: their words, and lengths of texts."""
+KEPT_TEXT_LENGTHS_BYTES_MAX: Final = 256 << 20
+"""Bytes that an engine keeps in memory of the numbers of words of texts, four for each row."""
 
-KEPT_CENTRES_BYTES_MAX: Final = 64 << 20
-"""Bytes of centres of partitions that an engine keeps in memory, of indexes of vectors."""
+STORED_TEXTS_MIN: Final = 50_000
+"""Rows of a type from which on index runs store how many words each text has."""
 
-SCORED_ROWS_READ_MAX: Final = 4_096
-"""The best texts of which properties are read at once, unless more are wanted."""
+MEASURED_TEXTS_MAX: Final = 1 << 20
+"""Texts whose words are counted for a mean length; that of more texts is estimated from these."""
+
+OUTDATED_TEXTS_SHARE_MAX: Final = 1 / 64
+"""Share of the texts of a file that were deleted since they were counted, for counts to be used."""
+
+KEPT_WORD_COUNTS_MAX: Final = 1 << 14
+"""Words of which an engine remembers how many texts of a version have them."""
+
+INDEXED_TEXT_ROWS_MIN: Final = 1 << 12
+"""Rows of a fragment from which on an index finds its texts; those of smaller ones are analysed."""
+
+TEXT_CANDIDATES_SPARE: Final = 16
+"""Rows that an index of texts is asked for beyond those that are wanted."""
+
+TEXT_CANDIDATES_GROWTH: Final = 4
+"""How many times as many are asked for next, if the last of them may be among the best."""
+
+TEXT_CANDIDATES_MAX: Final = 4_096
+"""Rows that are scored again at most, unless more are wanted."""
 
 TAKEN_SHARE_MAX: Final = 1 / 16
-"""The share of the rows of a table from which on all ids are read, and not those of some rows."""
+"""The share of the rows of a table from which on all texts are scanned, and not some looked up."""
 
 VECTOR_PROBES_MIN: Final = 4
 """Partitions of an index of vectors that are looked into first."""

@@ -83,6 +83,19 @@ def analyse(analyzer: Analyzer, text: str) -> tuple[Token, ...]:
     return _piece(analyzer, text).tokens
 
 
+def words_of(analyzer: Analyzer, text: str) -> dict[str, str]:
+    """A word of a text for each of its different tokens: an index analyses words by itself.
+
+    >>> words_of(Analyzer.ENGLISH, "The running dogs ran")
+    {'run': 'running', 'dog': 'dogs', 'ran': 'ran'}
+    """
+    if analyzer is Analyzer.RAW:
+        return {text: text}
+    words = _pattern(analyzer).findall(text)
+    tokens = ((token.text, word) for word in words for token in _piece(analyzer, word).tokens)
+    return dict(tokens)
+
+
 @dataclass(frozen=True, slots=True)
 class TokenColumn:
     """The tokens of the texts of a column.

@@ -59,6 +59,15 @@ def measure(column: TokenColumn, terms: Sequence[str], counts: WordCounts) -> Te
     )
 
 
+def count_texts(column: TokenColumn) -> np.ndarray:
+    """How many rows have each term, by its number."""
+    rows = np.repeat(np.arange(column.row_count), column.lengths)
+    pairs = np.sort(rows * np.int64(len(column.terms)) + column.numbers)
+    is_first = np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]
+    numbers = pairs[is_first] % max(len(column.terms), 1)
+    return np.bincount(numbers, minlength=len(column.terms))
+
+
 def rows_with_any(column: TokenColumn, terms: Iterable[str]) -> np.ndarray:
     """The positions of the rows that have one of the terms, ascending."""
     is_wanted = np.zeros(len(column.terms), bool)

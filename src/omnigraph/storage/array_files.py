@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 
 from omnigraph.storage.objects import Objects
-from omnigraph.storage.tables import Table, TableAddress
+from omnigraph.storage.tables import Table, TableAddress, ref_folder
 
 ARRAYS_FOLDER: Final = "_arrays"
 """The folder in a ref's folder where its array files are."""
@@ -72,6 +72,31 @@ def list_arrays(objects: Objects, folder: str) -> list[ArrayFile]:
     paths = objects.list(f"{folder}/{ARRAYS_FOLDER}")
     versions = ((path, version_of(path)) for path in paths)
     return [ArrayFile(path, version) for path, version in versions if version is not None]
+
+
+def find_arrays(table: Table, kind: str) -> list[tuple[str | None, ArrayFile]]:
+    """The files of a kind of versions in line with one, and their refs; the nearest first.
+
+    One request for the table's ref, and one for each ref that it came from.
+    """
+    address = table.address
+    chain = table.owner.forks.chain(address.location, address.ref)
+    if chain is None:
+        return []
+    # A ref has the versions of the one that it started from, up to that version.
+    refs: list[str | None] = [None, *(ref for _, ref in chain)]
+    ends = [*(version for version, _ in chain), None]
+    found = []
+    for ref, end in reversed([*zip(refs, ends, strict=True)]):
+        files = list_arrays(table.owner.objects, ref_folder(address.location, ref))
+        own = [
+            file
+            for file in files
+            if file.path.endswith(f"-{kind}{_SUFFIX}") and (end is None or file.version <= end)
+        ]
+        own.sort(key=lambda file: abs(file.version - address.version))
+        found += [(ref, file) for file in own]
+    return found
 
 
 def write_arrays(table: Table, path: str, content: StoredArrays) -> None:

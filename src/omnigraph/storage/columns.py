@@ -163,17 +163,11 @@ def split_runs(
     return runs
 
 
-def are_plain(table: Table, names: Sequence[str]) -> bool:
-    """Whether all of these are columns of the table whose values are stored as they are read."""
-    every = _every_column(table)
-    return all(name in every for name in names)
-
-
 def are_read_cheaply(table: Table, names: Sequence[str], fragment_ids: Iterable[int]) -> bool:
     """Whether `read_fragments` has no more to read than a lookup: what one request fetches."""
-    if not are_plain(table, names):
-        return False
     every = _every_column(table)
+    if not all(name in every for name in names):
+        return False
     columns = [every[name] for name in names]
     return all(
         not fragment.has_overlays

@@ -36,8 +36,8 @@ from omnigraph.storage import truncation
 from omnigraph.storage.columns import is_blob
 from omnigraph.storage.dropped_columns import find_stale_fragments
 from omnigraph.storage.indexes import Segment, highest_fragment_id, read_indexes
+from omnigraph.storage.lance_messages import encode_row_id_ranges, encode_row_versions
 from omnigraph.storage.pairs import deletions_of, files_of
-from omnigraph.storage.protobuf import serialize_part
 from omnigraph.storage.staging import StagedWrite, write_files
 from omnigraph.storage.tables import ROW_ID, ROW_VERSION, Fragment, Table
 from omnigraph.storage.translate import translate_errors
@@ -305,8 +305,8 @@ def _describe_rows(fragments: Iterable[Fragment], rows: pa.Table) -> Iterator[Fr
         first = own.stop
         facts = {
             "row_id_meta": json.loads(_encode_row_ids(row_ids[own])),
-            "last_updated_at_version_meta": _encode_runs(join_runs(changed[own])),
-            "created_at_version_meta": _encode_runs(join_runs(created[own])),
+            "last_updated_at_version_meta": encode_row_versions(join_runs(changed[own])),
+            "created_at_version_meta": encode_row_versions(join_runs(created[own])),
         }
         yield _alter(fragment, facts)
     assert first == len(changed), "a rewrite keeps every live row"
@@ -322,15 +322,8 @@ def _encode_row_ids(row_ids: np.ndarray) -> str:
     starts = np.flatnonzero(np.append(True, np.diff(row_ids) != 1))
     if 1 < len(starts) < len(row_ids) / _RANGE_ROWS_MIN:
         ends = np.append(starts[1:], len(row_ids))
-        ranges = zip(row_ids[starts].tolist(), (row_ids[ends - 1] + 1).tolist(), strict=True)
-        encoded = b"".join(_encode_range(first, end) for first, end in ranges)
-        texts.append(json.dumps({"Inline": list(encoded)}))
+        texts.append(encode_row_id_ranges(row_ids[starts], row_ids[ends - 1] + 1))
     return min(texts, key=len)
-
-
-def _encode_range(first: int, end: int) -> bytes:
-    bounds = serialize_part((1, first)) + serialize_part((2, end))
-    return serialize_part((1, serialize_part((1, bounds))))
 
 
 def join_runs(versions: np.ndarray) -> list[tuple[int, int]]:
@@ -371,20 +364,6 @@ def _costliest(versions: np.ndarray, starts: np.ndarray, count: int) -> np.ndarr
     raised = np.where(is_later, lengths[:-1], lengths[1:])
     chosen: np.ndarray = starts[1:][np.argsort(raised)[len(raised) - count :]]
     return chosen
-
-
-def _encode_runs(runs: Iterable[tuple[int, int]]) -> dict[str, list[int]]:
-    """Runs as Lance stores them (docs/substrate.md, Compaction)."""
-    encoded = b"".join(
-        serialize_part((1, _encode_span(row_count) + serialize_part((2, version))))
-        for row_count, version in runs
-    )
-    return {"inline": list(encoded)}
-
-
-def _encode_span(row_count: int) -> bytes:
-    rows = serialize_part((1, serialize_part((2, row_count))))
-    return serialize_part((1, rows))
 
 
 def _alter(fragment: Fragment, facts: dict[str, Any]) -> Fragment:

@@ -22,12 +22,10 @@ from omnigraph.choices import IndexKind, VectorKind
 from omnigraph.errors import OmnigraphError
 from omnigraph.limits import VECTOR_SEGMENT_ROWS_MIN
 from omnigraph.schema.catalog import IndexOptions, TextOptions, VectorOptions
-from omnigraph.storage import filters, truncation, vector_models
+from omnigraph.storage import filters, lance_messages, truncation, vector_models
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
-from omnigraph.storage.protobuf import parse_message
 from omnigraph.storage.search_options import read_options, text_arguments, vector_arguments
-from omnigraph.storage.shared_files import serialized_manifest
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.storage.translate import translate_errors
@@ -39,10 +37,6 @@ if TYPE_CHECKING:
 Segment = Index
 """Index files over some fragments; unreferenced until they are committed. Opaque outside storage,
 and small: it can be sent to any process."""
-
-
-_HIGHEST_FRAGMENT_ID: Final = 11
-"""The number that Lance's protobuf message of a manifest gives to `max_fragment_id`."""
 
 
 _SOME_VALUES: Final[Mapping[pa.DataType, filters.Literal]] = {
@@ -205,9 +199,7 @@ def highest_fragment_id(table: Table) -> int:
     built over another fragment of the same id: its rows would not be found. So a fragment that is
     numbered by hand gets an id above this one.
     """
-    parts = parse_message(serialized_manifest(table.handle))
-    highest = next((value for number, value in parts if number == _HIGHEST_FRAGMENT_ID), -1)
-    assert isinstance(highest, int), "Lance writes a number here"
+    highest = lance_messages.fragment_id_max(lance_messages.serialized_manifest(table.handle))
     # Lance counts on by itself; the others are what a mistake of it would damage.
     named = (max(index.fragments, default=-1) for index in read_indexes(table))
     return max(highest, max(table.handle.fragment_ids(), default=-1), *named, -1)

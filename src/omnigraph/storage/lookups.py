@@ -37,9 +37,9 @@ from omnigraph.storage.columns import (
     read_values,
 )
 from omnigraph.storage.index_damage import avoid_damaged_indexes
-from omnigraph.storage.key_index import find_row, find_segments
 from omnigraph.storage.pieces import ColumnKey, FragmentFiles, RowsKey
 from omnigraph.storage.tables import Fragment, Table
+from omnigraph.storage.translate import translate_errors
 from omnigraph.storage.values import KnownFragments, Places, files_key
 
 KEY_COLUMNS: Final = ("id", "src", "dst")
@@ -87,13 +87,7 @@ def _find(
         parts.append(_pick(table, column, wanted, columns, sorted(small)))
     else:
         chosen |= small
-    row = None
-    if covered and column == "id" and len(wanted) == 1:
-        [id_] = wanted
-        row = find_row(table, id_, columns)
-    if row is not None:
-        parts.append(row)
-    elif len(covered) <= OPENED_FRAGMENTS_MAX:
+    if len(covered) <= OPENED_FRAGMENTS_MAX:
         chosen |= covered
     else:
         parts.append(table.read(columns, filter_text=filter_text, indexed_only=True))
@@ -156,7 +150,16 @@ def _coverage(table: Table, column: str) -> tuple[frozenset[int], frozenset[int]
 
 def _find_coverage(table: Table, column: str) -> tuple[frozenset[int], frozenset[int]]:
     every = frozenset(table.handle.fragment_ids())
-    segments = find_segments(table, column)
+    if table.ignores_indexes:
+        return frozenset(), every
+    with translate_errors("reading the indexes of", table.address.uri):
+        indexes = [
+            index
+            for index in table.handle.describe_indices()
+            if index.index_type == "BTree" and index.field_names == [column]
+        ]
+    # Which of several indexes Lance would use is unknown.
+    segments = indexes[0].segments if len(indexes) == 1 else []
     covered = every & frozenset(id_ for segment in segments for id_ in segment.fragment_ids)
     return covered, every - covered
 

@@ -9,32 +9,16 @@ stores these paths (docs/decisions/0038).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from lance import LanceDataset
 
 from omnigraph.errors import StorageError
-from omnigraph.storage.protobuf import Part, parse_message, serialize_part
+from omnigraph.storage.lance_messages import serialized_manifest, with_base_paths
 
 if TYPE_CHECKING:
     # Lance has no public name for it.
     from lance import Session  # type: ignore[attr-defined]
-
-_PICKLED_MANIFEST: Final = 3
-"""The position of the serialized manifest among what pickle would store of a handle."""
-
-_BASE_PATHS: Final = 18
-"""The number that Lance's protobuf message of a manifest gives to `base_paths`."""
-
-_PATH: Final = 4
-"""The number that the message of a base path gives to `path`."""
-
-
-def serialized_manifest(handle: LanceDataset) -> bytes:
-    """The protobuf message of the manifest of a handle's version. Reads nothing."""
-    _, arguments = handle.__reduce__()  # type: ignore[no-untyped-call]
-    manifest: bytes = arguments[_PICKLED_MANIFEST]
-    return manifest
 
 
 def with_shared_files_in(
@@ -61,26 +45,14 @@ def with_shared_files_in(
     shared = [base.path for base in handle.base_paths().values()]
     if all(path == uri or path.startswith(f"{uri}/") for path in shared):
         return handle
-    parts = (_moved(part, uri, location) for part in parse_message(serialized_manifest(handle)))
+    moved = with_base_paths(
+        serialized_manifest(handle), lambda path: f"{uri}{path_inside(location, path)}"
+    )
     return LanceDataset(
         folder_uri,
-        serialized_manifest=b"".join(map(serialize_part, parts)),
+        serialized_manifest=moved,
         session=session,
         block_size=block_size,
-    )
-
-
-def _moved(part: Part, uri: str, location: str) -> Part:
-    number, value = part
-    if number != _BASE_PATHS or isinstance(value, int):
-        return part
-    return number, b"".join(
-        serialize_part(
-            (each, f"{uri}{path_inside(location, text.decode())}".encode())
-            if each == _PATH and isinstance(text, bytes)
-            else (each, text)
-        )
-        for each, text in parse_message(value)
     )
 
 

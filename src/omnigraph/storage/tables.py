@@ -30,7 +30,6 @@ from omnigraph.limits import (
 from omnigraph.model.tables import TablePin
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.gaps import Gaps
-from omnigraph.storage.key_pages import KeyPages
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.pieces import Pieces
@@ -295,7 +294,6 @@ class Tables:
     Attributes:
         values: The values of small fragments, for `storage.lookups`.
         pieces: The columns of fragments in memory, for `storage.columns`.
-        key_pages: Pages of indexes of ids, for `storage.key_index`.
         forks: Where refs started, for `storage.pairs`.
         objects: The objects below the same root.
     """
@@ -317,7 +315,6 @@ class Tables:
         self._lock = threading.Lock()
         self.values = Values()
         self.pieces = Pieces()
-        self.key_pages = KeyPages()
         self.forks = Forks(objects)
         self.gaps = Gaps(root, objects)
 

@@ -14,7 +14,7 @@ from lance import LanceDataset, LanceOperation
 from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
-from omnigraph.storage.protobuf import parse_message, serialize_part
+from omnigraph.storage.lance_messages import parse_message, serialize_part
 from tests.contract.lance.builders import (
     append,
     commit,

@@ -7,7 +7,7 @@ import pytest
 from lance import LanceDataset, LanceOperation
 from lance.optimize import Compaction
 
-from omnigraph.storage.protobuf import parse_message
+from omnigraph.storage.lance_messages import parse_message
 from tests.contract.lance.builders import (
     SCHEMA,
     append,

@@ -11,7 +11,8 @@ from lance.dataset import Transaction
 from lance.fragment import DataFile, DeletionFile, RowIdSequence, write_fragments
 from lance.schema import LanceSchema
 
-from omnigraph.storage.fields import FieldMessage, read_columns, with_columns
+from omnigraph.storage.fields import read_columns, with_columns
+from omnigraph.storage.lance_messages import FieldMessage
 from tests.contract.lance.builders import commit, fragments_of
 
 COLUMNS = {"a": ["a1", "a2"], "b": ["b1", "b2"], "c": ["c1", "c2"]}

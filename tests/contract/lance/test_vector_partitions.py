@@ -11,10 +11,9 @@ import omnigraph
 from omnigraph.choices import Metric
 from omnigraph.engine.snapshots import data_at
 from omnigraph.storage import search_options
-from omnigraph.storage.places import fragment_ids_of
-from omnigraph.storage.tables import ROW_ADDRESS, Table
+from omnigraph.storage.tables import Table
 from omnigraph.storage.vector_index import find_vector_index, probe_nearest
-from omnigraph.storage.vector_partitions import CentreShelf
+from omnigraph.storage.vector_partitions import read_centres
 
 ROWS, DIMENSION, PARTITION_ROWS = 600, 8, 30
 
@@ -39,24 +38,20 @@ def write(place: Path, metric: Metric, *, loads: int) -> Table:
     return data_at(graph._store, graph.snapshot()).table(key)
 
 
-@pytest.mark.parametrize("loads", [1, 2])
 @pytest.mark.parametrize("metric", list(Metric))
-def test_a_look_finds_the_rows_whose_partitions_come_first(tmp_path, metric, loads):
-    table = write(tmp_path / "graph", metric, loads=loads)
+def test_a_look_finds_the_rows_whose_partitions_come_first(tmp_path, metric):
+    table = write(tmp_path / "graph", metric, loads=1)
     index = find_vector_index(table, "v", metric)
     assert index is not None
-    assert len(index.segments) == loads
-    shelf = CentreShelf()
-    partitions = ROWS // loads // PARTITION_ROWS
-    assert shelf.count_partitions(table, index, DIMENSION) == partitions
-    rows = table.read(["id", "v", ROW_ADDRESS])
+    centres = read_centres(table, index)
+    assert centres is not None
+    partitions = ROWS // PARTITION_ROWS
+    assert len(centres.rows) == partitions
+    rows = table.read(["id", "v"])
     vectors = rows["v"].combine_chunks().flatten().to_numpy().reshape(ROWS, DIMENSION)
-    fragment_ids = fragment_ids_of(rows[ROW_ADDRESS].to_numpy()).astype(np.int64)
     ids = np.array(rows["id"].to_pylist())
     for query in np.random.default_rng(4).standard_normal((3, DIMENSION)).astype(np.float32):
-        ranks = shelf.rank_partitions(
-            table, index, metric, query, vectors=vectors, fragment_ids=fragment_ids
-        )
+        ranks = centres.rank(metric, query, vectors)
         for probes in (1, 3, partitions):
             found = probe_nearest(
                 table, index, query.tolist(), ROWS, columns=["id"], probes=probes, refine=1
@@ -64,16 +59,9 @@ def test_a_look_finds_the_rows_whose_partitions_come_first(tmp_path, metric, loa
             assert set(found["id"].to_pylist()) == set(ids[ranks < probes].tolist())
 
 
-def test_rows_that_no_segment_covers_are_always_found(tmp_path):
-    table = write(tmp_path / "graph", Metric.L2, loads=1)
+def test_the_centres_of_several_segments_are_not_used(tmp_path):
+    table = write(tmp_path / "graph", Metric.L2, loads=2)
     index = find_vector_index(table, "v", Metric.L2)
     assert index is not None
-    ranks = CentreShelf().rank_partitions(
-        table,
-        index,
-        Metric.L2,
-        np.ones(DIMENSION, np.float32),
-        vectors=np.full((2, DIMENSION), 9, np.float32),
-        fragment_ids=np.array([1000, 1001]),
-    )
-    assert ranks.tolist() == [0, 0]
+    assert len(index.segments) == 2
+    assert read_centres(table, index) is None

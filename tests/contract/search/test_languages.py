@@ -3,6 +3,7 @@
 import pytest
 
 import omnigraph
+from omnigraph.engine.local import indexed_texts
 from omnigraph.errors import InvalidParameterError
 
 SCHEMA = """
@@ -44,5 +45,6 @@ def test_stop_words_are_those_of_the_language(graph):
     assert found(graph, "english", "der die das") == {"haus", "wald"}
 
 
-def test_an_index_of_a_language_answers(graph):
+def test_an_index_of_a_language_answers(graph, monkeypatch):
+    monkeypatch.setattr(indexed_texts, "INDEXED_TEXT_ROWS_MIN", 0)
     assert "analyzer german, exact, by its index" in str(graph.explain(QUERY, {"q": "Haus"}))

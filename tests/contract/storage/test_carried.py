@@ -16,7 +16,7 @@ from omnigraph.storage.differences import difference, read_parts
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.pairs import ColumnPair, find_common_version, size_of, unequal_pairs
 from omnigraph.storage.reshape import stage_reshape
-from omnigraph.storage.row_runs import describe_rows
+from omnigraph.storage.row_runs import read_runs
 from omnigraph.storage.staging import (
     StagedWrite,
     stage_append,
@@ -314,15 +314,10 @@ def test_rows_are_described_as_a_scan_reads_them(local):
     table = compacted(applied(stage_append(table, rows("lm"))))
     table = applied(stage_append(table, rows("nop")))
     table = applied(stage_upsert(table, rows("og", n=1)))
-    described = [describe_rows(fragment) for fragment in table.fragments()]
-    # Of the first two, rows were deleted.
-    assert [each is None for each in described] == [True, True, False]
-    table = compacted(table)
-    (found,) = (describe_rows(fragment) for fragment in table.fragments())
-    assert found is not None
-    runs, versions = found
+    places = range(len(table.fragments()))
     spread = {
         int(row_id) + place: (int(address) + place, int(version))
+        for runs, versions in read_runs(table, places)
         for row_id, address, length, version in zip(
             runs.row_ids, runs.addresses, runs.lengths, versions, strict=True
         )
@@ -330,17 +325,6 @@ def test_rows_are_described_as_a_scan_reads_them(local):
     }
     read = table.read([ROW_ID, ROW_ADDRESS, ROW_VERSION]).to_pylist()
     assert spread == {row[ROW_ID]: (row[ROW_ADDRESS], row[ROW_VERSION]) for row in read}
-
-
-def test_a_table_without_deletions_is_not_even_scanned(local, monkeypatch):
-    before = in_fragments(local, "abcd", "efgh")
-    after = compacted(before)
-
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(Table, "scan", refuse)
-    assert unequal_pairs(before, after, ALIKE) == ()
 
 
 def test_sets_of_offsets_are_what_they_were_made_of():

@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.limits import KEPT_FRAGMENT_ROWS_MAX
-from omnigraph.storage import filters, lookups, values
+from omnigraph.storage import lookups, values
 from omnigraph.storage.column_files import TableColumn
-from omnigraph.storage.indexes import IndexSpec, read_indexes, stage_indexes
-from omnigraph.storage.key_index import find_row
+from omnigraph.storage.indexes import IndexSpec, stage_indexes
 from omnigraph.storage.lookups import find, is_found_cheaply
 from omnigraph.storage.reshape import stage_reshape
 from omnigraph.storage.staging import (
@@ -66,23 +65,6 @@ def check(table: Table, column: str, wanted: set[str | None]) -> None:
     array = pa.array(sorted(each for each in wanted if each is not None), pa.string())
     again = find(table, column, array, columns=[ROW_ADDRESS])
     assert sorted(again[ROW_ADDRESS].to_pylist()) == sorted(found[ROW_ADDRESS].to_pylist())
-    for id_ in filter(None, wanted):
-        check_pages(table, id_)
-
-
-def check_pages(table: Table, id_: str) -> None:
-    """What is read of an index and taken from a fragment is what the index covers."""
-    row = find_row(table, id_, ["src", "id"])
-    if row is not None:
-        filter_text = filters.text_in("id", [id_])
-        covered = [
-            fragment_id
-            for index in read_indexes(table)
-            if index.spec == IndexSpec("id")
-            for fragment_id in index.fragments
-        ]
-        expected = table.read(["src", "id"], filter_text=filter_text, fragment_ids=covered)
-        assert row.to_pylist() == expected.to_pylist()
 
 
 pair = st.tuples(st.sampled_from(NAMES), st.sampled_from([*NAMES, None]))

@@ -85,8 +85,12 @@ def _package() -> Path:
     spec = find_spec("wordllama")
     folders = spec.submodule_search_locations if spec is not None else None
     folder = Path(next(iter(folders))) if folders else None
-    if folder is None or not ((folder / _WEIGHTS).exists() and (folder / _TOKENIZER).exists()):
-        message = "the model local needs the package wordllama, which is not installed"
-        hint = "pip install 'wordllama>=0.3.9,<0.5'"
+    if _lacks_readers() or folder is None or not ((folder / _WEIGHTS).exists() and (folder / _TOKENIZER).exists()):
+        message = "the model local, the default, needs packages that are not installed"
+        hint = "pip install 'omnigraph[embeddings]', or choose another model"
         raise InvalidInputError(message, hint=hint, code=ErrorCode.NOT_INSTALLED)
     return folder
+
+
+def _lacks_readers() -> bool:
+    return any(find_spec(name) is None for name in ("safetensors", "tokenizers"))

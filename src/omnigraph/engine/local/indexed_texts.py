@@ -1,81 +1,113 @@
-"""Searches of texts that an index answers: as exact as a scan, by the counts that the index has.
+"""Searches of texts by an index: candidates come from Lance's scanner, and we look at their texts.
 
-The index says which rows have a word, and how often; rows that it does not cover are analysed. So
-the cost follows the rows that have a word of the query, and those written since.
+A test of texts is exact: the index finds at least the rows that pass. A ranking is approximate.
+Lance returns the best rows by its own scores, and we score a few more than are wanted by ours, with
+the statistics of the snapshot (docs/decisions/0039). Rows of small fragments, and of those that the
+index does not cover, are analysed and stay in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.choices import Analyzer
 from omnigraph.engine.budget import Budget
+from omnigraph.engine.local.text_lengths import TextColumn, TextLengths
 from omnigraph.engine.search_parts import are_best, rows_that_pass
-from omnigraph.limits import SCORED_ROWS_READ_MAX, TAKEN_SHARE_MAX
-from omnigraph.relational.searches import READ, SCORE, Relevance, TextSearch, TextTest
-from omnigraph.search.analysis import Token, TokenColumn, analyse
-from omnigraph.search.bm25 import TextStatistics, scores
-from omnigraph.search.words import (
-    count_words,
-    measure,
-    rows_with_phrase,
-    similar_terms,
-    terms_of,
+from omnigraph.limits import (
+    INDEXED_TEXT_ROWS_MIN,
+    KEPT_LOOKUP_ROWS_MAX,
+    KEPT_WORD_COUNTS_MAX,
+    TAKEN_SHARE_MAX,
+    TEXT_CANDIDATES_GROWTH,
+    TEXT_CANDIDATES_MAX,
+    TEXT_CANDIDATES_SPARE,
 )
-from omnigraph.storage.columns import read_all_fragments, read_fragments
-from omnigraph.storage.row_positions import PositionShelf, take_rows
-from omnigraph.storage.tables import Table
-from omnigraph.storage.word_index import IndexedTexts, WordPart, WordShelf, find_word_index
+from omnigraph.relational.searches import READ, SCORE, Relevance, TextSearch, TextTest
+from omnigraph.search.analysis import TokenColumn, analyse_column, words_of
+from omnigraph.search.bm25 import TextStatistics, scores
+from omnigraph.search.words import count_words, measure
+from omnigraph.storage.columns import read_fragments
+from omnigraph.storage.indexes import TableIndex
+from omnigraph.storage.tables import ROW_ADDRESS, Table, TableAddress
+from omnigraph.storage.word_search import find_texts, find_word_index
 
 Analyse = Callable[[Analyzer, pa.Array, Budget], TokenColumn]
 
 
 @dataclass(frozen=True, slots=True)
-class _Loose:
-    """Rows that an index does not cover.
+class TextSplit:
+    """The fragments of a version: those whose rows an index finds, and the others."""
 
-    Attributes:
-        positions: Where they are in a scan of the table.
-    """
-
-    ids: pa.Array
-    tokens: TokenColumn
-    positions: np.ndarray
+    indexed: frozenset[int]
+    loose: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Hits:
-    """Rows that have a word of a query, how often they have each, and their lengths.
+class _Ranking:
+    """A ranking of the texts of one version.
 
     Attributes:
-        positions: Where they are in a scan of the table.
-        ids: Their ids, if these are in memory.
+        names: The columns that are read of each row.
     """
 
-    positions: np.ndarray
-    counts: np.ndarray
-    lengths: np.ndarray
-    ids: pa.Array | None = None
+    table: Table
+    search: Relevance
+    split: TextSplit
+    terms: tuple[str, ...]
+    names: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class _TextScores:
-    """The rows that have a word of a query, part by part, and the score of each."""
+    """Rows and their scores; minus infinity for rows that have no word of the query."""
 
-    hits: list[_Hits]
-    scores: list[np.ndarray]
+    rows: pa.Table
+    scores: np.ndarray
+
+
+def split_texts(table: Table, search: Relevance | TextSearch) -> TextSplit | None:
+    """How an index finds the texts of a table; None if a scan does. Reads nothing.
+
+    An index of texts finds updated rows by their former words too, and these would count as texts
+    that have the word. Updates are in small fragments, so those are analysed if they are few.
+    """
+    index = find_word_index(table, search.column, search.analyzer)
+    if index is None or (isinstance(search, TextSearch) and search.test is TextTest.FUZZY):
+        # Lance tries 50 similar words at most, and only of rows that the index covers.
+        return None
+    key = "text split", index.name, INDEXED_TEXT_ROWS_MIN
+    return table.fact(key, lambda: _split(table, index))
+
+
+def _split(table: Table, index: TableIndex) -> TextSplit | None:
+    rows = {fragment.id: fragment.num_rows for fragment in table.fragments()}
+    covered = index.fragments.intersection(rows)
+    small = {id_ for id_ in covered if rows[id_] < INDEXED_TEXT_ROWS_MIN}
+    if sum(rows[id_] for id_ in small) > KEPT_LOOKUP_ROWS_MAX:
+        small = set()
+    indexed = covered - small
+    loose = tuple(id_ for id_ in rows if id_ not in indexed)
+    are_few = sum(rows[id_] for id_ in loose) <= KEPT_LOOKUP_ROWS_MAX
+    return TextSplit(indexed, loose) if indexed or are_few else None
 
 
 class IndexedTextSearcher:
     """Answers searches of texts by their indexes; threads may share it, with what it keeps."""
 
-    def __init__(self, analyse_texts: Analyse, positions: PositionShelf) -> None:
+    def __init__(self, analyse_texts: Analyse) -> None:
         self._analyse = analyse_texts
-        self._shelf = WordShelf(positions)
+        self._lengths = TextLengths()
+        self._having: OrderedDict[tuple[TableAddress, TextColumn, str, frozenset[int]], int]
+        self._having = OrderedDict()
+        self._lock = threading.Lock()
 
     def rank(
         self,
@@ -86,157 +118,170 @@ class IndexedTextSearcher:
         *,
         beside: Sequence[str] = (),
     ) -> pa.Table | None:
-        """The ids of rows that have a word of the query, and their scores; None without an index.
+        """The ids of rows that have a word of the query, and their scores; None for a scan.
 
         Args:
-            beside: Properties that are read of these rows, if they are few.
+            best: Only so many rows are needed, and those as good as the last of them.
+            beside: Properties that are read of these rows, if only the best are needed.
 
         Raises:
             StorageError: the index or the table could not be read.
             LimitExceededError: the budget does not suffice.
         """
-        scored = self._score(table, search, budget)
-        if scored is None:
+        split = split_texts(table, search)
+        if split is None or best == 0:
             return None
-        every = np.concatenate([np.zeros(0), *scored.scores])
-        least = _least_of_best(every, best)
-        chosen = [np.flatnonzero(part >= least) for part in scored.scores]
-        ranked = {SCORE: every[every >= least]}
-        hits = scored.hits
-        # Many texts may share the last score of the best.
-        are_few = len(ranked[SCORE]) <= max(SCORED_ROWS_READ_MAX, best or 0)
-        if beside and best is not None and are_few:
-            names = list(dict.fromkeys(["id", *beside]))
-            places = [own.positions[rows] for own, rows in zip(hits, chosen, strict=True)]
-            rows = take_rows(table, np.concatenate([np.zeros(0, np.int64), *places]), names)
-            budget.require_bytes(rows.nbytes)
-            return pa.table(
-                {"id": rows["id"], **ranked, **{f"{READ}{name}": rows[name] for name in beside}}
-            )
-        ids = [
-            self._ids_at(table, own, rows, budget) for own, rows in zip(hits, chosen, strict=True)
+        words = words_of(search.analyzer, search.query)
+        column = TextColumn(search.column, search.analyzer)
+        texts = self._lengths.measure(table, column, split.indexed, budget.check)
+        statistics = texts.statistics(words)
+        statistics += self._count_having(table, column, words, texts.uncounted)
+        found_count = sum(statistics.frequencies.values())
+        if best is None and found_count > TAKEN_SHARE_MAX * table.count_rows():
+            return None
+        shown = ["id", *beside] if best is not None else ["id"]
+        names = list(dict.fromkeys([*shown, search.column]))
+        ranking = _Ranking(table, search, split, tuple(words), names)
+        counted = []
+        for rows, tokens in self._loose(table, search, split, names, budget):
+            own = count_words(tokens, ranking.terms)
+            statistics += measure(tokens, ranking.terms, own)
+            counted.append((rows.take(pa.array(own.rows)), own))
+        loose = [
+            _TextScores(rows, scores(ranking.terms, own.counts, own.lengths, statistics))
+            for rows, own in counted
         ]
-        return pa.table({"id": pa.chunked_array(ids, pa.string()), **ranked})
-
-    def _score(self, table: Table, search: Relevance, budget: Budget) -> _TextScores | None:
-        texts = self._open(table, search)
-        if texts is None:
+        parts = loose
+        if split.indexed:
+            parts = [*loose, self._find_best(ranking, best, statistics, loose, budget)]
+        if not parts:
             return None
-        terms = terms_of(analyse(search.analyzer, search.query))
-        statistics = TextStatistics(texts.texts, texts.tokens)
-        hits: list[_Hits] = []
-        for part in texts.parts:
-            budget.check()
-            own = _Hits(*part.count(terms))
-            statistics += _frequencies(terms, own.counts)
-            hits.append(own)
-        for loose in self._loose(table, texts, search, budget):
-            counted = count_words(loose.tokens, terms)
-            statistics += measure(loose.tokens, terms, counted)
-            positions, ids = loose.positions[counted.rows], loose.ids.take(pa.array(counted.rows))
-            hits.append(_Hits(positions, counted.counts, counted.lengths, ids))
-        return _TextScores(
-            hits, [scores(terms, own.counts, own.lengths, statistics) for own in hits]
-        )
+        every = np.concatenate([part.scores for part in parts])
+        is_chosen = every > -np.inf
+        if best is not None:
+            is_chosen &= are_best(every, best, descending=True)
+        chosen = pa.concat_tables(part.rows for part in parts).filter(pa.array(is_chosen))
+        ranked = {"id": chosen["id"], SCORE: pa.array(every[is_chosen], pa.float64())}
+        if best is not None:
+            ranked |= {f"{READ}{name}": chosen[name] for name in beside}
+        return pa.table(ranked)
 
     def test(self, table: Table, search: TextSearch, budget: Budget) -> pa.Table | None:
-        """The ids of the rows whose texts pass; None without an index.
+        """The ids of the rows whose texts pass; None for a scan.
 
         Raises:
             StorageError: the index or the table could not be read.
             LimitExceededError: the budget does not suffice.
         """
-        texts = self._open(table, search)
-        if texts is None:
+        split = split_texts(table, search)
+        if split is None:
             return None
-        phrase = analyse(search.analyzer, search.query)
-        positions = [np.zeros(0, np.int64)]
-        for part in texts.parts:
-            budget.check()
-            positions.append(_passing(part, search, phrase))
-        candidates = np.concatenate(positions)
-        if search.test is TextTest.MATCH_TEXT:
-            ids = [self._with_phrase(table, search, phrase, candidates, budget)]
-        else:
-            ids = [self._ids(table, candidates, budget)]
-        for each in self._loose(table, texts, search, budget):
-            ids.append(each.ids.take(pa.array(rows_that_pass(search, each.tokens))))
+        has_all, fragment_ids = search.test is TextTest.MATCH_TEXT, np.array([*split.indexed])
+        find = partial(
+            find_texts,
+            table,
+            search.column,
+            search.query,
+            fragment_ids=fragment_ids,
+            has_all=has_all,
+        )
+        names, parts = ["id", search.column], []
+        if split.indexed:
+            addresses, _ = find(columns=[ROW_ADDRESS])
+            if addresses.num_rows > TAKEN_SHARE_MAX * table.count_rows():
+                return None
+            found, _ = find(columns=names)
+            budget.require_bytes(found.nbytes)
+            parts.append((found, self._tokens(search, found, budget)))
+        parts += self._loose(table, search, split, names, budget)
+        ids = []
+        for rows, tokens in parts:
+            ids += rows["id"].take(pa.array(rows_that_pass(search, tokens))).chunks
         return pa.table({"id": pa.chunked_array(ids, pa.string())})
 
-    def _open(self, table: Table, search: Relevance | TextSearch) -> IndexedTexts | None:
-        index = find_word_index(table, search.column, search.analyzer)
-        return None if index is None else self._shelf.open(table, index)
+    def _find_best(
+        self,
+        ranking: _Ranking,
+        best: int | None,
+        statistics: TextStatistics,
+        loose: Sequence[_TextScores],
+        budget: Budget,
+    ) -> _TextScores:
+        """The rows that the index finds: more of them while the last may be among the best."""
+        limit = None if best is None else best + max(best, TEXT_CANDIDATES_SPARE)
+        fragment_ids = np.array([*ranking.split.indexed])
+        while True:
+            rows, is_everything = find_texts(
+                ranking.table,
+                ranking.search.column,
+                ranking.search.query,
+                columns=ranking.names,
+                fragment_ids=fragment_ids,
+                limit=limit,
+            )
+            budget.check()
+            budget.require_bytes(rows.nbytes)
+            tokens = self._tokens(ranking.search, rows, budget)
+            words = count_words(tokens, ranking.terms)
+            own = np.full(rows.num_rows, -np.inf)
+            own[words.rows] = scores(ranking.terms, words.counts, words.lengths, statistics)
+            if limit is None or best is None or is_everything or limit >= TEXT_CANDIDATES_MAX:
+                return _TextScores(rows, own)
+            every = np.concatenate([own, *(part.scores for part in loose)])
+            if len(every) > best:
+                least = np.partition(every, len(every) - best)[len(every) - best]
+                if own[-max(len(own) // 4, 1) :].max(initial=-np.inf) < least and len(own):
+                    return _TextScores(rows, own)
+            limit *= TEXT_CANDIDATES_GROWTH
 
-    def _loose(
-        self, table: Table, texts: IndexedTexts, search: Relevance | TextSearch, budget: Budget
-    ) -> list[_Loose]:
-        if not texts.uncovered:
-            return []
-        rows = read_fragments(table, ["id", search.column], texts.uncovered)
-        ids, start = rows["id"].combine_chunks(), 0
-        parts = []
-        for chunk in rows[search.column].chunks:
-            tokens = self._analyse(search.analyzer, chunk, budget)
-            positions = texts.uncovered_positions[start : start + len(chunk)]
-            parts.append(_Loose(ids.slice(start, len(chunk)), tokens, positions))
-            start += len(chunk)
-        return parts
-
-    def _with_phrase(
+    def _count_having(
         self,
         table: Table,
-        search: TextSearch,
-        phrase: Sequence[Token],
-        candidates: np.ndarray,
+        column: TextColumn,
+        words: Mapping[str, str],
+        fragment_ids: frozenset[int],
+    ) -> TextStatistics:
+        """How many rows of some fragments the index finds by each word, by the word's token."""
+        counts: dict[str, int] = {}
+        for token, word in words.items() if fragment_ids else ():
+            key = table.address, column, token, fragment_ids
+            with self._lock:
+                known = self._having.get(key)
+            if known is None:
+                found, _ = find_texts(
+                    table,
+                    column.name,
+                    word,
+                    columns=[ROW_ADDRESS],
+                    fragment_ids=np.array([*fragment_ids]),
+                )
+                known = found.num_rows
+            with self._lock:
+                self._having[key] = counts[token] = known
+                self._having.move_to_end(key)
+                while len(self._having) > KEPT_WORD_COUNTS_MAX:
+                    self._having.popitem(last=False)
+        return TextStatistics(frequencies=counts)
+
+    def _loose(
+        self,
+        table: Table,
+        search: Relevance | TextSearch,
+        split: TextSplit,
+        names: Sequence[str],
         budget: Budget,
-    ) -> pa.Array:
-        """The ids of those rows that have all words of a phrase, and have them in its order."""
-        if not len(candidates):
-            return pa.array([], pa.string())
-        rows = table.take(np.sort(candidates).tolist(), ["id", search.column])
-        budget.require_bytes(rows.nbytes)
-        tokens = self._analyse(search.analyzer, rows[search.column].combine_chunks(), budget)
-        kept = rows_with_phrase(tokens, phrase)
-        return rows["id"].combine_chunks().take(pa.array(kept))
+    ) -> Iterator[tuple[pa.Table, TokenColumn]]:
+        """The rows of fragments that are analysed, part by part, and their tokens."""
+        if not split.loose:
+            return
+        rows, start = read_fragments(table, names, split.loose), 0
+        for texts in rows[search.column].chunks:
+            tokens = self._analyse(search.analyzer, texts, budget)
+            yield rows.slice(start, len(texts)), tokens
+            start += len(texts)
 
-    def _ids_at(self, table: Table, hits: _Hits, rows: np.ndarray, budget: Budget) -> pa.Array:
-        if hits.ids is not None:
-            return hits.ids.take(pa.array(rows))
-        return self._ids(table, hits.positions[rows], budget)
-
-    def _ids(self, table: Table, positions: np.ndarray, budget: Budget) -> pa.Array:
-        if not len(positions):
-            return pa.array([], pa.string())
-        if len(positions) > TAKEN_SHARE_MAX * table.count_rows():
-            ids = read_all_fragments(table, ["id"])["id"].take(pa.array(positions))
-        else:
-            ids = take_rows(table, positions, ["id"])["id"]
-        budget.require_bytes(ids.nbytes)
-        return pa.concat_arrays(ids.chunks)
-
-
-def _passing(part: WordPart, search: TextSearch, phrase: Sequence[Token]) -> np.ndarray:
-    """The positions of texts that pass; for a phrase, of those that have all of its words."""
-    terms = terms_of(phrase)
-    if search.test is TextTest.FUZZY:
-        words = part.file.all_words
-        similar = (similar_terms(words, term, search.edits_max) for term in terms)
-        terms = tuple(dict.fromkeys(term for own in similar for term in own))
-    positions, counts, _ = part.count(terms)
-    if search.test is TextTest.MATCH_TEXT:
-        return positions[(counts > 0).all(axis=1)]
-    return positions
-
-
-def _frequencies(terms: Sequence[str], counts: np.ndarray) -> TextStatistics:
-    having = (np.count_nonzero(counts[:, place]) for place in range(len(terms)))
-    return TextStatistics(
-        frequencies={term: int(count) for term, count in zip(terms, having, strict=True)}
-    )
-
-
-def _least_of_best(values: np.ndarray, best: int | None) -> float:
-    """The score from which on a row is among the best, or as good as the last of these."""
-    if best is None:
-        return -np.inf
-    return float(values[are_best(values, best, descending=True)].min(initial=np.inf))
+    def _tokens(
+        self, search: Relevance | TextSearch, rows: pa.Table, budget: Budget
+    ) -> TokenColumn:
+        texts = rows[search.column].combine_chunks()
+        return analyse_column(search.analyzer, texts, budget.check)

@@ -29,7 +29,7 @@ from omnigraph.storage.indexes import TableIndex
 from omnigraph.storage.places import fragment_ids_of
 from omnigraph.storage.tables import ROW_ADDRESS, Table
 from omnigraph.storage.vector_index import find_vector_index, probe_nearest
-from omnigraph.storage.vector_partitions import CentreShelf
+from omnigraph.storage.vector_partitions import Centres, read_centres
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,7 @@ class _NearestRows:
 
 
 class IndexedVectorSearcher:
-    """Answers rankings by vectors by their indexes; threads may share it, with what it keeps."""
-
-    def __init__(self) -> None:
-        self._centres = CentreShelf()
+    """Answers rankings by vectors by their indexes; threads may share it."""
 
     def rank(
         self,
@@ -87,6 +84,7 @@ class IndexedVectorSearcher:
         spare = min(best, VECTOR_SPARE_ROWS) if has_vectors else best
         probes_max, count = 2 * _partitions(table, index), best + spare
         columns = list(dict.fromkeys(["id", *columns_of(search), *beside, ROW_ADDRESS]))
+        centres = read_centres(table, index) if has_vectors and not settings.probes else None
         nearest: _NearestRows | None = None
         while True:
             found = probe_nearest(
@@ -101,8 +99,8 @@ class IndexedVectorSearcher:
             if is_full and (
                 settings.probes
                 or (
-                    self._is_settled(table, index, search, nearest, probes)
-                    if has_vectors
+                    _is_settled(index, centres, search, nearest, probes)
+                    if centres is not None
                     else before is not None and before.rows["id"].equals(nearest.rows["id"])
                 )
             ):
@@ -112,27 +110,23 @@ class IndexedVectorSearcher:
                 return nearest.rows if is_full else None
             probes, count = VECTOR_PROBES_GROWTH * probes, min(2 * count, table.count_rows())
 
-    def _is_settled(
-        self, table: Table, index: TableIndex, search: Nearness, found: _NearestRows, probes: int
-    ) -> bool:
-        """Whether a look into fewer partitions would have found the same, or there are no more.
 
-        Only of an index that has vectors, which misses nothing in what it looks into.
-        """
-        if not found.has_ties:
-            return False
-        query = np.asarray(search.query, np.float32)
-        if probes >= self._centres.count_partitions(table, index, len(query)):
-            return True
-        ranks = self._centres.rank_partitions(
-            table,
-            index,
-            search.metric,
-            query,
-            vectors=found.vectors,
-            fragment_ids=found.fragment_ids,
-        )
-        return bool(ranks.max(initial=0) < max(1, probes // VECTOR_PROBES_GROWTH))
+def _is_settled(
+    index: TableIndex, centres: Centres, search: Nearness, found: _NearestRows, probes: int
+) -> bool:
+    """Whether a look into fewer partitions would have found the same, or there are no more.
+
+    Only of an index that has vectors, which misses nothing in what it looks into.
+    """
+    if not found.has_ties:
+        return False
+    if probes >= len(centres.rows):
+        return True
+    # Rows that the index does not cover are found by every look.
+    is_covered = np.isin(found.fragment_ids, np.fromiter(index.fragments, np.int64))
+    query = np.asarray(search.query, np.float32)
+    ranks = centres.rank(search.metric, query, found.vectors[is_covered])
+    return bool(ranks.max(initial=0) < max(1, probes // VECTOR_PROBES_GROWTH))
 
 
 def describe_index(table: Table, search: Nearness) -> str | None:

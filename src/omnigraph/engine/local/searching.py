@@ -1,8 +1,8 @@
 """Searches of a plan, answered by indexes where there are such, and else by scans.
 
 By a scan, every text is analysed, and every distance computed. Columns of small tables stay in
-memory, and so do their tokens, fragment by fragment: a commit adds what it adds. An index of texts
-gives the same answers; one of vectors is approximate, and is not used where that is not wanted.
+memory, and so do their tokens, fragment by fragment: a commit adds what it adds. Tests of texts by
+an index give the same answers. Rankings by an index are approximate, and `exact` turns them off.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from omnigraph.choices import Analyzer
 from omnigraph.engine.budget import Budget
-from omnigraph.engine.local.indexed_texts import IndexedTextSearcher
+from omnigraph.engine.local.indexed_texts import IndexedTextSearcher, split_texts
 from omnigraph.engine.local.indexed_vectors import IndexedVectorSearcher, describe_index
 from omnigraph.engine.local.side_by_side import run_side_by_side
 from omnigraph.engine.protocol import Data
@@ -48,9 +48,7 @@ from omnigraph.search.words import (
 )
 from omnigraph.storage.columns import is_blob, read_all_fragments
 from omnigraph.storage.index_damage import avoid_damaged_indexes
-from omnigraph.storage.row_positions import PositionShelf
 from omnigraph.storage.tables import Table
-from omnigraph.storage.word_index import find_word_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +69,7 @@ class Searcher:
 
     def __init__(self) -> None:
         self._tokens = _TokenShelf()
-        self._positions = PositionShelf()
-        self._texts = IndexedTextSearcher(self._tokens.of, self._positions)
+        self._texts = IndexedTextSearcher(self._tokens.of)
         self._vectors = IndexedVectorSearcher()
 
     def run(self, plan: Plan, data: Data) -> dict[str, pa.Table]:
@@ -136,6 +133,8 @@ class Searcher:
             case TextSearch() as search:
                 return self._texts.test(table, search, data.budget)
             case Relevance() as search:
+                if data.search.exact:
+                    return None
                 return self._texts.rank(table, search, relation.best, data.budget, beside=beside)
             case Nearness() as search:
                 if not _may_be_approximate(relation, data):
@@ -218,8 +217,12 @@ def _describe_way(relation: SearchRows, data: Data) -> str:
     table = data.table(search.table)
     match search:
         case TextSearch() | Relevance():
-            index = find_word_index(table, search.column, search.analyzer)
-            return "exact, by a scan" if index is None else "exact, by its index"
+            split = split_texts(table, search)
+            if split is None or not split.indexed:
+                return "exact, by a scan"
+            if isinstance(search, TextSearch):
+                return "exact, by its index"
+            return "exact, by a scan" if data.search.exact else "approximate, by its index"
         case Nearness():
             is_free = _may_be_approximate(relation, data)
             way = describe_index(table, search) if is_free else None

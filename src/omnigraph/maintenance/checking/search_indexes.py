@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.choices import Metric, VectorKind
+from omnigraph.choices import Analyzer, Metric, VectorKind
 from omnigraph.schema.catalog import TextOptions, VectorOptions
-from omnigraph.search.analysis import TokenColumn, analyse_column
+from omnigraph.search.analysis import TokenColumn, analyse_column, words_of
 from omnigraph.search.distances import distances
 from omnigraph.search.words import count_words
 from omnigraph.storage.indexes import TableIndex
-from omnigraph.storage.row_positions import PositionShelf
-from omnigraph.storage.tables import Table
+from omnigraph.storage.tables import ROW_ADDRESS, Table
 from omnigraph.storage.vector_index import count_indexed
-from omnigraph.storage.word_index import IndexedTexts, WordShelf
+from omnigraph.storage.word_search import find_addresses
 
 _WORDS_COMPARED: Final = 64
-"""Words of each part of an index whose texts are compared one by one."""
+"""The most frequent words of a part of a column that are looked up, and about as many others."""
 
-_NO_ROWS: Final = np.zeros(0, np.int64)
+_WORDS_LOOKED_UP_MAX: Final = 1_024
+"""Words that are looked up in all."""
+
+_NO_ROWS: Final = np.zeros(0, np.uint64)
 
 
 def find_fault(table: Table, index: TableIndex) -> str | None:
     """What is wrong with an index for search; None if nothing was found. Reads its column.
 
-    Of texts, the number of words of every row is compared, and the rows of some words. Of vectors,
-    the rows are counted; an index by graphs is not, since it finds no more than most of them.
+    Of texts, the rows of some words are compared. Of vectors, the rows are counted; an index by
+    graphs is not, since it finds no more than most of them.
 
     Raises:
         StorageError: the index or the table could not be read.
@@ -37,78 +39,49 @@ def find_fault(table: Table, index: TableIndex) -> str | None:
     assert index.spec is not None, "it is of a kind of ours"
     match index.spec.options:
         case TextOptions(analyzer=analyzer):
-            every = WordShelf(PositionShelf()).open(table, index)
-            parts = (
-                (start, analyse_column(analyzer, texts)) for start, texts in _read(table, index)
-            )
-            return _compare_words(table.count_rows(), every, parts)
+            return _find_words_missed(table, index, analyzer)
         case VectorOptions(kind=VectorKind.IVF_FLAT | VectorKind.IVF_PQ, metric=metric):
             return _compare_counts(table, index, metric)
         case _:
             return None
 
 
-def _read(table: Table, index: TableIndex) -> Iterator[tuple[int, pa.Array]]:
-    """The column of the fragments that an index covers, and where each part starts in a scan."""
-    start = 0
-    for fragment in table.fragments():
-        if fragment.id in index.fragments:
-            at = start
-            for batch in table.scan([_column(index)], fragment_ids=[fragment.id]):
-                yield at, batch.column(0)
-                at += batch.num_rows
-        start += fragment.num_rows
+def _read(table: Table, index: TableIndex) -> Iterator[tuple[np.ndarray, pa.Array]]:
+    """The column of the fragments that an index covers, and where each row is."""
+    covered = sorted(index.fragments.intersection(table.handle.fragment_ids()))
+    for fragment_id in covered:
+        for batch in table.scan([_column(index), ROW_ADDRESS], fragment_ids=[fragment_id]):
+            yield batch.column(1).to_numpy(), batch.column(0)
 
 
-def _compare_words(
-    row_count: int, every: IndexedTexts, parts: Iterator[tuple[int, TokenColumn]]
-) -> str | None:
-    lengths = np.zeros(row_count, np.int64)
-    for part in every.parts:
-        is_left = part.positions >= 0
-        # A row that is there twice has twice as many words.
-        np.add.at(lengths, part.positions[is_left], part.file.lengths[is_left])
-    words = _sample_words(every)
-    lacking, differing = [_NO_ROWS], [_NO_ROWS]
-    counted: list[tuple[np.ndarray, np.ndarray]] = []
-    for start, column in parts:
-        own = lengths[start : start + column.row_count]
-        lacking.append(start + np.flatnonzero((own == 0) & (column.lengths > 0)))
-        differing.append(start + np.flatnonzero(own != column.lengths))
-        found = count_words(column, words)
-        counted.append((start + found.rows, found.counts))
-    indexed = [part.count(words)[:2] for part in every.parts]
-    differing.append(_differing_rows(counted, indexed))
-    lacks = np.concatenate(lacking)
-    others = np.setdiff1d(np.concatenate(differing), lacks)
-    if not len(lacks) and not len(others):
-        return None
-    return f"it lacks {len(lacks):,} rows that it covers, and has other words of {len(others):,}"
+def _find_words_missed(table: Table, index: TableIndex, analyzer: Analyzer) -> str | None:
+    """Compare the rows that have some words with those that the index finds by them.
+
+    It may find more: rows that were updated are found by their former words, too.
+    """
+    found: dict[str, np.ndarray] = {}
+    missed = [_NO_ROWS]
+    for addresses, texts in _read(table, index):
+        column = analyse_column(analyzer, texts)
+        for term in _sample_terms(column):
+            rows = count_words(column, [term]).rows
+            if term not in found:
+                if len(found) >= _WORDS_LOOKED_UP_MAX:
+                    continue
+                word = words_of(analyzer, texts[int(rows[0])].as_py())[term]
+                found[term] = find_addresses(table, _column(index), word)
+            own = addresses[rows]
+            missed.append(own[np.isin(own, found[term], invert=True)])
+    count = len(np.unique(np.concatenate(missed)))
+    return f"it misses {count:,} rows by words that they have" if count else None
 
 
-def _sample_words(every: IndexedTexts) -> tuple[str, ...]:
-    """Words of each part, evenly from all of them."""
-    words: dict[str, None] = {}
-    for part in every.parts:
-        own = part.file.all_words
-        places = np.unique(np.linspace(0, max(len(own) - 1, 0), _WORDS_COMPARED).astype(int))
-        words.update(dict.fromkeys(own[place] for place in places.tolist() if own))
-    return tuple(words)
-
-
-def _differing_rows(
-    some: Sequence[tuple[np.ndarray, np.ndarray]], others: Sequence[tuple[np.ndarray, np.ndarray]]
-) -> np.ndarray:
-    """The rows that have other counts in one than in the other; a row without has zeros."""
-    sides = [pair for side in (some, others) for pair in side]
-    if not sides:
-        return _NO_ROWS
-    rows = np.unique(np.concatenate([_NO_ROWS, *(rows for rows, _ in sides)]))
-    totals = np.zeros((len(rows), sides[0][1].shape[1]), np.int64)
-    for sign, side in ((1, some), (-1, others)):
-        for own, counts in side:
-            np.add.at(totals, np.searchsorted(rows, own), sign * counts)
-    return rows[totals.any(axis=1)]
+def _sample_terms(column: TokenColumn) -> tuple[str, ...]:
+    """The most frequent terms, and then some of the others."""
+    terms = [*column.terms]
+    by_count = np.argsort(-np.bincount(column.numbers, minlength=len(terms)), kind="stable")
+    others = by_count[:: 1 + len(terms) // _WORDS_COMPARED]
+    return tuple(dict.fromkeys(terms[place] for place in (*by_count[:_WORDS_COMPARED], *others)))
 
 
 def _compare_counts(table: Table, index: TableIndex, metric: Metric) -> str | None:

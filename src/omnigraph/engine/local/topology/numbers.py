@@ -19,8 +19,6 @@ import pyarrow.compute as pc
 from omnigraph.limits import KEYS_PER_LOOKUP_MAX, NUMBERED_IN_MEMORY_ROWS_MAX, NUMBERS_PER_ROW_MAX
 from omnigraph.storage import lookups
 from omnigraph.storage.columns import read_all_fragments
-from omnigraph.storage.index_damage import avoid_damaged_indexes
-from omnigraph.storage.key_index import find_position
 from omnigraph.storage.row_ids import RowIds, read_row_ids
 from omnigraph.storage.tables import ROW_ID, Table, TableAddress
 
@@ -115,13 +113,8 @@ class NodeNumbers:
             numbers = self.of_rows[is_wanted.to_numpy()]
             return self._pick(wanted, every.filter(is_wanted), numbers)
         texts = wanted.to_pylist()
-        if len(texts) == 1 and (position := self._find_position(texts[0])) is not None:
-            return np.array([position if self.is_dense else self.of_rows[position]], np.uint32)
         found = lookups.find(self.table, "id", texts, columns=["id", ROW_ID])
         return self._pick(wanted, found["id"], found[ROW_ID].to_numpy().astype(np.uint32))
-
-    def _find_position(self, id_: str) -> int | None:
-        return avoid_damaged_indexes(self.table, lambda table: find_position(table, id_))
 
     @cached_property
     def _by_id(self) -> dict[str, int]:

@@ -22,12 +22,12 @@ from omnigraph.storage.array_files import (
     ArrayFile,
     StoredArrays,
     array_path,
-    list_arrays,
+    find_arrays,
     read_arrays,
     write_arrays,
 )
 from omnigraph.storage.row_ids import RowIds
-from omnigraph.storage.tables import Table, TableAddress, ref_folder
+from omnigraph.storage.tables import Table, TableAddress
 
 _KIND: Final = "topology"
 
@@ -53,25 +53,8 @@ def store(topology: Topology) -> str:
 
 
 def find_files(edges: Table) -> list[tuple[str | None, ArrayFile]]:
-    """The files with topologies of versions in line with one, and their refs; the nearest first.
-
-    One request for the table's ref, and one for each ref that it came from.
-    """
-    address = edges.address
-    objects, forks = edges.owner.objects, edges.owner.forks
-    chain = forks.chain(address.location, address.ref)
-    if chain is None:
-        return []
-    # A ref has the versions of the one that it started from, up to that version.
-    refs: list[str | None] = [None, *(ref for _, ref in chain)]
-    ends = [*(version for version, _ in chain), None]
-    found = []
-    for ref, end in reversed([*zip(refs, ends, strict=True)]):
-        files = list_arrays(objects, ref_folder(address.location, ref))
-        own = [file for file in files if end is None or file.version <= end]
-        own.sort(key=lambda file: abs(file.version - address.version))
-        found += [(ref, file) for file in own]
-    return found
+    """The files with topologies of versions in line with one, and their refs; the nearest first."""
+    return find_arrays(edges, _KIND)
 
 
 def find_stored(edges: Table, source: Table, target: Table) -> Iterator[Topology]:
