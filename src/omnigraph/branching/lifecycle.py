@@ -63,7 +63,7 @@ def create(
         BranchNotFoundError: the snapshot's branch was deleted meanwhile. Nothing was created.
         ConflictError: the snapshot's branch is being deleted. Nothing was created.
     """
-    _require_free(manifest, name)
+    _require_free(name)
     branch = Branch(name, clock.ulid(), source.ref, source.head.commit_id, clock.now())
     try:
         handle = manifest.store.refs.mint(
@@ -130,22 +130,19 @@ def delete_unmoved(manifest: Manifest, clock: Clock, branch: Branch, head: Commi
 
 
 def _delete(manifest: Manifest, clock: Clock, branch: Branch, head: CommitId | None = None) -> None:
-    if not branch.is_legacy:
-        manifest.names.mark(branch, clock.now(), head=head)
-        hit(Failpoint.BRANCH_AFTER_MARK)
+    manifest.names.mark(branch, clock.now(), head=head)
+    hit(Failpoint.BRANCH_AFTER_MARK)
     try:
         _require_unused(manifest, branch)
     except (OmnigraphError, KeyboardInterrupt) as failure:
-        if not branch.is_legacy:
-            _withdraw(manifest, branch, failure)
+        _withdraw(manifest, branch, failure)
         raise
-    if not branch.is_legacy:
-        # If this fails, the branch stays marked, and a later writer finds out whether it has ended.
-        if not end(manifest, clock, branch, head=head):
-            stale = _stale_head_error(branch.name, head)
-            _withdraw(manifest, branch, stale)
-            raise stale
-        hit(Failpoint.BRANCH_AFTER_END)
+    # If this fails, the branch stays marked, and a later writer finds out whether it has ended.
+    if not end(manifest, clock, branch, head=head):
+        stale = _stale_head_error(branch.name, head)
+        _withdraw(manifest, branch, stale)
+        raise stale
+    hit(Failpoint.BRANCH_AFTER_END)
     manifest.names.retire(branch, clock.now(), head=head)
     hit(Failpoint.BRANCH_AFTER_UNREGISTER)
 
@@ -174,16 +171,13 @@ def require_deletable(manifest: Manifest, name: BranchName) -> Branch:
     return branch
 
 
-def _require_free(manifest: Manifest, name: BranchName) -> None:
+def _require_free(name: BranchName) -> None:
     if name.is_main:
         message = "every graph has a branch main already"
         raise AlreadyExistsError(message, hint="choose another name", code=ErrorCode.BRANCH_EXISTS)
     if is_ulid(name):
         message = f"{name} is not a valid branch name: it looks like a commit id"
         raise InvalidNameError(message, hint="choose another name, such as one with a word in it")
-    # Others that have the name, or one above or below it, are found when this one is registered.
-    if manifest.names.has_old_name(name):
-        raise manifest.names.name_taken_error(name)
 
 
 def _require_no_tag(manifest: Manifest, name: BranchName) -> None:

@@ -3,8 +3,7 @@
 A ref's name is never reused (docs/decisions/0007), but users reuse branch names: so a ref is named
 by an id, and the branch's name is an object that can be created, in one atomic step, exactly once.
 A deleted branch leaves a record of its ref, because other branches may have merged its commits
-(docs/decisions/0008). Branches of older graphs have no record: there the ref itself has the
-branch's name.
+(docs/decisions/0008).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from omnigraph.errors import (
 )
 from omnigraph.failpoints import Failpoint, hit
 from omnigraph.limits import LEASE_SECONDS, MANIFEST_STATES_MAX
-from omnigraph.manifest.layout import BRANCHES, MANIFEST, RETIRED
+from omnigraph.manifest.layout import BRANCHES, RETIRED
 from omnigraph.manifest.rows import corruption_error
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
@@ -65,11 +64,6 @@ class Branch:
     ending_head: CommitId | None = None
 
     @property
-    def is_legacy(self) -> bool:
-        """Whether an older release created it: then the ref has the name, and is the authority."""
-        return self.ref == self.name
-
-    @property
     def is_ending(self) -> bool:
         """Whether it is being deleted."""
         return self.ending_since is not None
@@ -81,10 +75,7 @@ class Branch:
 
     def owns(self, table_ref: str | None) -> bool:
         """Whether a table's ref was created for this branch."""
-        if table_ref is None:
-            return False
-        # Older releases gave every table's ref the branch's name.
-        return table_ref == self.ref or table_ref.startswith(f"{self.ref}/")
+        return table_ref is not None and table_ref.startswith(f"{self.ref}/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,34 +137,18 @@ class Branches:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._has_legacy = True
         self._last_read: dict[BranchName, _StoredRecord] = {}
         self._lock = threading.Lock()
 
     def names(self) -> tuple[BranchName, ...]:
         """The names of all branches, main first."""
-        names = sorted({*self._list_names(), *self._legacy_names()})
-        return (MAIN, *map(BranchName, names))
+        return (MAIN, *sorted(self._list_names()))
 
     def taken_names(self) -> TakenNames:
-        """The names of all branches, for creators of branches; legacy ones are searched for once.
-
-        Graphs that can be written have the newest format, and releases that created branches
-        without registering them cannot write that format.
-        """
+        """The names of all branches, for creators of branches."""
         tags = self._store.objects.tags(BRANCHES)
         named = [name for path in tags if (name := branch_of(path)) is not None]
-        legacy = map(BranchName, self._legacy_names() if self._has_legacy else ())
-        return TakenNames((MAIN, *sorted({*named, *legacy})), tags)
-
-    def has_old_name(self, name: BranchName) -> bool:
-        """Whether a branch of an older release has the name, without a record or with a nested one.
-
-        Branches without a record are looked for again only while there are any.
-        """
-        if self._has_legacy and name in self._legacy_names():
-            return True
-        return "/" in name and self._store.objects.read(_nested_path(name)) is not None
+        return TakenNames((MAIN, *sorted(named)), tags)
 
     def _list_names(self) -> Iterator[BranchName]:
         for path in self._store.objects.list(BRANCHES):
@@ -215,11 +190,9 @@ class Branches:
             read = self._last_read.get(name)
         if taken is not None and read is not None and read.stored.tag == taken.tags.get(read.path):
             return read.branch
-        if (record := self._read_record(name)) is not None:
-            return record.branch
-        if name in self._legacy_names():
-            return Branch(name, str(name))
-        raise self._not_found(name)
+        if (record := self._read_record(name)) is None:
+            raise self._not_found(name)
+        return record.branch
 
     def _not_found(self, name: BranchName) -> BranchNotFoundError:
         known = self.names()
@@ -325,21 +298,17 @@ class Branches:
         Raises:
             BranchNotFoundError: it is gone. Another branch of its name is untouched.
         """
-        if not branch.is_legacy:
-            self._require_record(branch)
+        self._require_record(branch)
         self._store.objects.put(*encode_retired(branch, now, head=head))
         hit(Failpoint.BRANCH_AFTER_RETIRE)
-        if not branch.is_legacy:
-            self.unregister(branch, now)
+        self.unregister(branch, now)
 
     def read_stored(self, branch: Branch) -> dict[str, bytes]:
-        """The record of a branch as it is stored, by its path; empty for one of an older release.
+        """The record of a branch as it is stored, by its path.
 
         Raises:
             BranchNotFoundError: it is gone. Another branch may have its name.
         """
-        if branch.is_legacy:
-            return {}
         record = self._require_record(branch)
         return {record.path: record.stored.data}
 
@@ -396,27 +365,17 @@ class Branches:
         return record
 
     def _read_record(self, name: BranchName) -> _StoredRecord | None:
-        for path in dict.fromkeys((record_path(name), _nested_path(name))):
-            stored = self._store.objects.read(path)
-            if stored is not None and not _is_tombstone(stored.data):
-                record = _StoredRecord(path, stored, _decode(name, path, stored.data))
-                with self._lock:
-                    self._last_read.pop(name, None)
-                    while len(self._last_read) >= MANIFEST_STATES_MAX:
-                        del self._last_read[next(iter(self._last_read))]
-                    self._last_read[name] = record
-                return record
-        return None
-
-    def _legacy_names(self) -> tuple[str, ...]:
-        """Branches of older graphs, which have no records: the names of their refs."""
-        refs = self._store.refs.registered(MANIFEST)
-        names = [ref for ref in refs if not ref.startswith("__") and not is_ulid(ref)]
-        self._has_legacy = bool(names)
-        if names:
-            retired = {branch.ref for branch in self.retired_refs()}
-            names = [name for name in names if name not in retired]
-        return tuple(names)
+        path = record_path(name)
+        stored = self._store.objects.read(path)
+        if stored is None or _is_tombstone(stored.data):
+            return None
+        record = _StoredRecord(path, stored, _decode(name, path, stored.data))
+        with self._lock:
+            self._last_read.pop(name, None)
+            while len(self._last_read) >= MANIFEST_STATES_MAX:
+                del self._last_read[next(iter(self._last_read))]
+            self._last_read[name] = record
+        return record
 
 
 def encode_retired(
@@ -452,25 +411,18 @@ def record_path(name: BranchName) -> str:
     return f"{BRANCHES}/{name.replace('/', _SLASH)}{_SUFFIX}"
 
 
-def _nested_path(name: BranchName) -> str:
-    """The path that earlier releases used for the record of a branch."""
-    return f"{BRANCHES}/{name}{_SUFFIX}"
-
-
 def retired_path(name: BranchName, ref: str) -> str:
     """The path of the record of a deleted branch below the graph's root."""
-    own = "" if ref == name else ref
-    return f"{RETIRED}/{name.replace('/', _SLASH)}{_BEFORE_REF}{own}{_SUFFIX}"
+    return f"{RETIRED}/{name.replace('/', _SLASH)}{_BEFORE_REF}{ref}{_SUFFIX}"
 
 
 def _parse_retired_path(path: str) -> RetiredBranch | None:
     stem = path.removeprefix(f"{RETIRED}/").removesuffix(_SUFFIX)
     name, separator, ref = stem.partition(_BEFORE_REF)
-    if not separator or not path.endswith(_SUFFIX) or not (is_ulid(ref) or not ref):
+    if not separator or not path.endswith(_SUFFIX) or not is_ulid(ref):
         return None
     with suppress(InvalidNameError):
-        branch = BranchName.parse(name.replace(_SLASH, "/"))
-        return RetiredBranch(branch, ref or str(branch))
+        return RetiredBranch(BranchName.parse(name.replace(_SLASH, "/")), ref)
     return None
 
 
@@ -511,8 +463,6 @@ def _encode(branch: Branch) -> bytes:
         "source_ref": branch.source_ref,
         "source_commit": branch.source_commit,
         "created_at": branch.created_at.isoformat(),
-        # Earlier releases read only this field.
-        "is_ending": branch.is_ending,
         "ending_since": None if branch.ending_since is None else branch.ending_since.isoformat(),
         "ending_head": branch.ending_head,
     }
@@ -523,8 +473,6 @@ def _decode(name: BranchName, path: str, data: bytes) -> Branch:
     try:
         record = json.loads(data)
         created_at = datetime.fromisoformat(record["created_at"])
-        # Earlier releases kept writing to a branch that they had marked, and did not record the
-        # time of the mark: `is_ending` without a time means nothing.
         since, head = record.get("ending_since"), record.get("ending_head")
         return Branch(
             name,

@@ -34,8 +34,6 @@ from omnigraph.wording import format_instant
 
 _FORMAT: Final = 1
 _SUFFIX: Final = ".json"
-_SLASH: Final = "="
-"""Replaces the slash in the refs of older releases, which had the names of their branches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +218,7 @@ def _error(what: str, gone: LetGo, **details: Any) -> CommitLetGoError:
 
 def let_go_path(ref: str | None) -> str:
     """The path of the record of a ref below the graph's root."""
-    return f"{RETENTION}/{(ref or MAIN).replace('/', _SLASH)}{_SUFFIX}"
+    return f"{RETENTION}/{ref or MAIN}{_SUFFIX}"
 
 
 def is_let_go_path(path: str) -> bool:
@@ -233,7 +231,7 @@ def is_let_go_path(path: str) -> bool:
 
 
 def _ref_of(path: str) -> str | None:
-    name = path.removeprefix(f"{RETENTION}/").removesuffix(_SUFFIX).replace(_SLASH, "/")
+    name = path.removeprefix(f"{RETENTION}/").removesuffix(_SUFFIX)
     return None if name == MAIN else name
 
 

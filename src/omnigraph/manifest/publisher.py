@@ -112,8 +112,7 @@ def _contention_error(branch: BranchName) -> ConflictError:
 def end(manifest: Manifest, clock: Clock, branch: Branch, *, head: CommitId | None = None) -> bool:
     """Publish that a branch has ended, so that no other publish on its ref succeeds.
 
-    May be called again for a branch that has ended. A branch of an older release, whose ref has its
-    name, does not end: that name may be used again.
+    May be called again for a branch that has ended.
 
     Args:
         head: The commit that it must be at; None if it ends in any case.

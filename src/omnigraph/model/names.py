@@ -67,11 +67,6 @@ class BranchName(str):
         """Whether this is main, which every graph has."""
         return self == MAIN
 
-    @property
-    def legacy_ref(self) -> str | None:
-        """The ref that carries this branch in graphs of older formats; main's is None."""
-        return None if self.is_main else str(self)
-
     def contains(self, other: str) -> bool:
         """Whether `other` is below this name by path, as `review/x` is below `review`.
 

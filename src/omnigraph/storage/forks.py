@@ -22,7 +22,7 @@ REF_SUFFIX: Final = ".json"
 
 
 def registration_path(location: str, ref: str) -> str:
-    """The file in which Lance registers a ref of a table; only older releases had it do so."""
+    """The file in which Lance registers a ref of a table; Omnigraph does not have it do so."""
     return f"{location}/{REFS_FOLDER}/{quote(ref, safe='')}{REF_SUFFIX}"
 
 

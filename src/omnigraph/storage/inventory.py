@@ -122,7 +122,7 @@ def take_inventory(objects: Objects, location: str) -> Inventory:
 
 
 def _registered_refs(location: str, entries: Iterable[Entry]) -> Iterator[str]:
-    """The refs that Lance has registered, as it does for those of older releases."""
+    """The refs that Lance has registered, as it does for those of other programs."""
     prefix = f"{location}/{REFS_FOLDER}/"
     for entry in entries:
         if entry.path.startswith(prefix):
@@ -144,7 +144,7 @@ def _minted_refs(location: str, entries: Iterable[Entry]) -> Iterator[str]:
 def stray_refs(objects: Objects, location: str) -> dict[str, datetime]:
     """The refs of a table without minted names, and when the newest file of each was written.
 
-    Older releases and other programs create them. Those are included of which a kill has left
+    Other programs create them. Those are included of which a kill has left
     only files, or only the name.
     """
     times: dict[str, datetime] = {}

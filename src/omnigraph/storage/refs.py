@@ -101,12 +101,7 @@ class Refs:
             StorageError: the source is gone, or storage failed. If the ref exists nevertheless,
                 nothing refers to it.
         """
-        if not is_minted(name):
-            # It is below the ref of a branch that an older release created: only registered names
-            # are found there.
-            self._register(location, name, source=source, version=version)
-        else:
-            self.mint(location, name, source=source, version=version)
+        self.mint(location, name, source=source, version=version)
         return self._tables.open(location, ref=name, version=version)
 
     def mint(self, location: str, name: str, *, source: str | None, version: int) -> LanceDataset:

@@ -486,8 +486,8 @@ class Tables:
         """The table already pinned at this address, or a new one, pinned from now on."""
         with self._lock:
             pinned = self._pinned.get(address)
-        # A version of main never changes. A ref of an older release may be deleted and created
-        # again, so its versions are distinguished by their creation times.
+        # A version of main never changes. A ref that another program made may be deleted and
+        # created again, so its versions are distinguished by their creation times.
         if pinned is not None and pinned.handle.get_version() == handle.get_version():
             return pinned
         with translate_errors("opening", str(address)):

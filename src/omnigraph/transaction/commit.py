@@ -65,7 +65,7 @@ from omnigraph.recovery.owners import track_operation
 from omnigraph.recovery.sweep import Recovery
 from omnigraph.storage import heads
 from omnigraph.storage.staging import StagedWrite
-from omnigraph.storage.tables import Table, is_minted, ref_folder
+from omnigraph.storage.tables import Table, ref_folder
 from omnigraph.storage.turns import turns
 from omnigraph.transaction.records import StagedPlan, draft_of, intent_of
 from omnigraph.transaction.staging import Stager
@@ -340,7 +340,6 @@ class Transactions:
                 commit = publish(self._manifest, self._clock, draft)
             else:
                 record_batch(self._manifest, self._clock, draft)
-            self._require_name(write.base)
         return WriteOutcome(plan.report, write.view, commit)
 
     # Claim: from here on a sidecar says how to finish or undo the write.
@@ -432,8 +431,7 @@ class Transactions:
             BranchNotFoundError: the branch was deleted.
         """
         name, ref = planned_on.branch, planned_on.ref
-        if ref is None or not is_minted(ref):
-            # A branch of an older release is the one that has the name.
+        if ref is None:
             return self._manifest.open(name)
         # No other branch ever has its ref, so the name need not be read.
         opened = self._manifest.open(name, found=Branch(name, ref))
@@ -507,7 +505,6 @@ class Transactions:
                 opened=claimed.opened,
                 read_at=claimed.read_at,
             )
-            self._require_name(write.base)
             hit(Failpoint.WRITE_AFTER_PUBLISH)
         except OmnigraphError as failure:
             commit = self._resolve_failure(intent, failure)
@@ -649,15 +646,6 @@ class Transactions:
                 message = f"branch {planned_on.branch} has moved on, and {gone.message}"
                 raise ConflictError(message, hint="try again") from failure
             raise
-
-    def _require_name(self, planned_on: Snapshot) -> None:
-        """Reject a write that is invisible because its branch was deleted, if it may be so.
-
-        A branch ends before it loses its name, and then no publish succeeds. Only branches of older
-        releases do not end.
-        """
-        if planned_on.ref is not None and not is_minted(planned_on.ref):
-            self._require_branch(planned_on)
 
     def _require_branch(self, planned_on: Snapshot) -> None:
         """Reject a branch that lost its name."""

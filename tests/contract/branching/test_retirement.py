@@ -439,19 +439,3 @@ class TestRecords:
         assert graph.branches.list() == ("main", "v", "w", "w.json/b")
         for name in ("w", "w.json/b"):
             assert f"of {name}" in people(graph.at(branch=name))
-
-    def test_records_in_folders_of_an_earlier_release_are_found(self, graph):
-        graph.branches.create("review/1")
-        insert(graph, "eva", branch="review/1")
-        objects = graph._store.objects
-        stored = objects.read(f"{BRANCHES}/review=1.json")
-        assert stored is not None
-        objects.delete(f"{BRANCHES}/review=1.json")
-        objects.put(f"{BRANCHES}/review/1.json", stored.data)
-
-        assert graph.branches.list() == ("main", "review/1")
-        insert(graph, "fay", branch="review/1")
-        with pytest.raises(omnigraph.errors.AlreadyExistsError):
-            graph.branches.create("review/1")
-        assert graph.merge("review/1", delete_branch=True).deleted_source
-        assert objects.list(BRANCHES) == ()

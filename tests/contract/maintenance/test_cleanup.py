@@ -23,7 +23,7 @@ from omnigraph.maintenance.cleanup.ages import NAMELESS_AGE_MIN, STAGED_AGE_MIN
 from omnigraph.maintenance.cleanup.refs import RefCleanup, clean_refs
 from omnigraph.maintenance.cleanup.results import CleanupResult
 from omnigraph.maintenance.retention import RetentionRules
-from omnigraph.manifest.layout import MANIFEST, RECOVERY, RETIRED
+from omnigraph.manifest.layout import MANIFEST, RECOVERY
 from omnigraph.model.names import MAIN
 from omnigraph.recovery.owners import Owner, this_process
 from omnigraph.recovery.scratch import SCRATCH, find_scratch, hold_scratch, scratch_folder
@@ -234,45 +234,13 @@ def test_who_knows_that_nobody_is_at_work_need_not_wait(graph):
     assert left(graph) == set()
 
 
-def test_refs_of_the_manifest_with_names_are_branches_of_older_releases(graph):
-    snapshot = graph.snapshot()
-    pin = snapshot.pin(PERSON)
-    refs = graph._store.refs
-    refs.create(MANIFEST, "legacy", source=None, version=snapshot.manifest_version)
-    refs.create(pin.location, "legacy", source=None, version=pin.version)
-    refs.create(pin.location, "somebody/else", source=None, version=pin.version)
-    assert clean(graph, later=STAGED_AGE_MIN.total_seconds() - 60) == RefCleanup()
-    # No branch pins these two refs of the table (test_stray_refs.py).
-    assert {each.ref for each in clean(graph).reclaimed} == {"legacy", "somebody/else"}
-    assert refs.list(MANIFEST) == ("legacy",)
-    assert "legacy" in graph.branches.list()
-
-
-def test_a_branch_of_an_older_graph_leaves_its_refs_like_any_other(graph):
-    snapshot = graph.snapshot()
-    graph._store.refs.create(MANIFEST, "legacy", source=None, version=snapshot.manifest_version)
-    insert(graph, "eva", branch="legacy")
-    with pytest.raises(omnigraph.errors.AlreadyExistsError):
-        graph.branches.create("legacy")
-    merged = graph.snapshot(branch="legacy").head.commit_id
-    graph.merge("legacy")
-    graph.branches.delete("legacy")
-
-    assert graph.branches.list() == (MAIN,)
-    assert clean(graph) == RefCleanup()
-    assert graph.entity("Person", "eva", at=merged) is not None
-    graph.branches.create("legacy", commit=merged)
-    assert graph.snapshot(branch="legacy").head.commit_id == merged
-
-
-def test_an_unmerged_branch_of_an_older_graph_goes_with_its_refs(graph):
+def test_cleanup_keeps_refs_of_the_manifest_that_other_programs_made(graph):
     version = graph.snapshot().manifest_version
-    graph._store.refs.create(MANIFEST, "old/one", source=None, version=version)
-    insert(graph, "eva", branch="old/one")
-    graph.branches.delete("old/one")
-    assert len(clean(graph).reclaimed) == 2
-    assert left(graph) == set()
-    assert graph._store.objects.list(RETIRED) == ()
+    refs = graph._store.refs
+    refs.create(MANIFEST, "theirs", source=None, version=version)
+    assert clean(graph) == RefCleanup()
+    assert refs.list(MANIFEST) == ("theirs",)
+    assert graph.branches.list() == (MAIN,)
 
 
 def test_a_branch_that_took_too_long_to_make_is_not_named(graph, monkeypatch):

@@ -9,16 +9,13 @@ import pytest
 import omnigraph
 from omnigraph.failpoints import Failpoint
 from omnigraph.graph import Graph
-from omnigraph.maintenance.cleanup import refs as ref_cleanup
 from omnigraph.maintenance.cleanup.ages import STAGED_AGE_MIN
-from omnigraph.manifest.layout import MANIFEST
-from omnigraph.model.names import MAIN
 from omnigraph.storage.staging import stage_append
 from tests.support.clocks import LaterClock
 from tests.support.crashes import Cut, assert_next_writes_work, at_rest, cut_off, picture
 from tests.support.publishing import PERSON
 from tests.support.tables import applied
-from tests.support.writers import furnished, insert, person
+from tests.support.writers import furnished, person
 
 LATER = STAGED_AGE_MIN.total_seconds() + 60
 SOON = STAGED_AGE_MIN.total_seconds() - 60
@@ -90,24 +87,11 @@ def create_halves(graph: Graph) -> list[str]:
     return ["empty", "nameless"]
 
 
-def create_forks(graph: Graph) -> list[str]:
-    """A killed first write to a branch of an older release, which exists."""
-    snapshot = graph.snapshot()
-    refs = graph._store.refs
-    refs.create(MANIFEST, "legacy", source=None, version=snapshot.manifest_version)
-    fork = Cut(Failpoint.WRITE_AFTER_EACH_FORK)
-    cut_off(fork, lambda: insert(graph, "eva", branch="legacy"))
-    (name,) = refs.list(location(graph))
-    assert name.startswith("legacy/")
-    return [name]
-
-
 STRAYS: dict[str, Callable[[Graph], list[str]]] = {
     "named": create_named,
     "written": create_written,
     "chain": create_chain,
     "halves": create_halves,
-    "forks": create_forks,
 }
 
 
@@ -162,17 +146,6 @@ def test_ref_that_another_program_still_writes_to_stays(graph):
     assert noted(graph) == ["review"]
 
 
-def test_ref_of_a_branch_of_an_older_release_stays_while_it_is_pinned(graph):
-    snapshot = graph.snapshot()
-    refs = graph._store.refs
-    refs.create(MANIFEST, "legacy", source=None, version=snapshot.manifest_version)
-    insert(graph, "eva", branch="legacy")
-
-    assert noted(graph) == []
-    assert clean(graph) == []
-    assert "eva" in {row["id"] for row in picture(graph.uri).rows["legacy", str(PERSON)]}
-
-
 def test_ref_that_a_branch_shares_files_with_stays(graph):
     pin = graph.snapshot().pin(PERSON)
     refs, tables = graph._store.refs, graph._store.tables
@@ -189,36 +162,3 @@ def test_ref_that_a_branch_shares_files_with_stays(graph):
     removed = [each.ref for each in later.cleanup().refs]
     assert removed == []
     assert tables.open_latest(pin.location, ref=fork).count_rows() == 3
-
-
-def test_writer_that_claims_the_ref_meanwhile_keeps_it(graph, monkeypatch):
-    """The write of an older branch lands between the plan of a cleanup and its removals."""
-    snapshot = graph.snapshot()
-    graph._store.refs.create(MANIFEST, "legacy", source=None, version=snapshot.manifest_version)
-    plan_refs = ref_cleanup.plan_refs
-    landed: list[object] = []
-
-    def plan_then_write(*arguments, **options):
-        planned = plan_refs(*arguments, **options)
-        if not landed:
-            landed.append(insert(graph, "eva", branch="legacy"))
-        return planned
-
-    create_named(graph)
-    monkeypatch.setattr("omnigraph.maintenance.cleanup.plan.plan_refs", plan_then_write)
-
-    assert clean(graph) == ["review"]
-    assert "eva" in {row["id"] for row in picture(graph.uri).rows["legacy", str(PERSON)]}
-    at_rest(graph.uri, rows=True)
-
-
-def test_write_in_progress_keeps_the_ref_that_its_sidecar_names(graph):
-    snapshot = graph.snapshot()
-    graph._store.refs.create(MANIFEST, "legacy", source=None, version=snapshot.manifest_version)
-    cut_off(Cut(Failpoint.WRITE_AFTER_EACH_APPLY), lambda: insert(graph, "eva", branch="legacy"))
-    (fork,) = graph._store.refs.list(location(graph))
-    reader = omnigraph.open(graph.uri, clock=LaterClock(LATER), read_only=True)
-
-    assert reader.cleanup(dry_run=True).refs == ()
-    assert graph._store.refs.exists(location(graph), fork)
-    assert MAIN in graph.branches.list()

@@ -11,7 +11,6 @@ import pytest
 import omnigraph
 from omnigraph.clock import SystemClock
 from omnigraph.errors import (
-    CommitNotFoundError,
     ConflictError,
     ErrorCode,
     OutcomeUnknownError,
@@ -23,17 +22,15 @@ from omnigraph.failpoints import Failpoint, SimulatedCrash, arm
 from omnigraph.limits import PUBLISH_ATTEMPTS_MAX
 from omnigraph.manifest import lineage, publisher
 from omnigraph.manifest.drafts import CommitDraft, DropTable
-from omnigraph.manifest.layout import MANIFEST
 from omnigraph.manifest.publisher import publish
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.requirements import HeadIs, SchemaIs, TableAt
-from omnigraph.model.commits import Commit, OperationKind
+from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.model.tables import Tombstone
 from omnigraph.storage import heads
 from omnigraph.storage.staging import StagedWrite
-from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
 from tests.support.publishing import (
     CITY,
@@ -345,8 +342,7 @@ def test_a_branch_publishes_on_inherited_lineage_and_leaves_main_alone(
     manifest = manifest_at(graph.uri)
     base = advance(manifest, PERSON)
     draft = BranchName("review/1")
-    version = manifest.current(MAIN).manifest_version
-    manifest.store.refs.create(MANIFEST, draft, source=None, version=version)
+    graph.branches.create(draft)
     inherited = manifest.current(draft)
     made = advance(manifest, PERSON, branch=draft)
 
@@ -362,42 +358,6 @@ def test_a_branch_publishes_on_inherited_lineage_and_leaves_main_alone(
     ]
 
 
-def test_a_commit_of_a_branch_that_was_deleted_and_made_again_is_not_mistaken(
-    graph: omnigraph.Graph,
-) -> None:
-    manifest = manifest_at(graph.uri)
-    draft = BranchName("draft")
-    refs = manifest.store.refs
-    refs.create(MANIFEST, draft, source=None, version=1)
-    gone = advance(manifest, PERSON, branch=draft)
-    refs.delete(MANIFEST, draft)
-
-    class Remembering(Manifest):
-        """Looked the commit up just before its branch was deleted."""
-
-        def find(
-            self,
-            _: CommitId,
-            *,
-            near: BranchName = MAIN,  # noqa: ARG002
-            excluding: BranchName | None = None,  # noqa: ARG002
-            among_retired: bool = False,  # noqa: ARG002
-        ) -> Commit:
-            return gone
-
-    late = Remembering(Store.open(graph.uri))
-    with pytest.raises(CommitNotFoundError, match="has no manifest version 2"):
-        late.at_commit(gone.commit_id)
-    refs.create(MANIFEST, draft, source=None, version=1)
-    with pytest.raises(CommitNotFoundError, match="has no manifest version 2"):
-        late.at_commit(gone.commit_id)
-    advance(manifest, CITY, branch=draft)
-    with pytest.raises(CommitNotFoundError, match="has no manifest version 2"):
-        late.at_commit(gone.commit_id)
-    with pytest.raises(CommitNotFoundError, match=f"has no commit {gone.commit_id}"):
-        manifest_at(graph.uri).at_commit(gone.commit_id)
-
-
 def test_branches_carry_the_pages_they_inherit_and_fold_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -409,8 +369,7 @@ def test_branches_carry_the_pages_they_inherit_and_fold_their_own(
     source = MAIN
     for number, branch in enumerate(expected, start=1):
         if branch != MAIN:
-            version = manifest.current(source).manifest_version
-            manifest.store.refs.create(MANIFEST, branch, source=source.legacy_ref, version=version)
+            graph.at(branch=source).branches.create(branch)
         for _ in range(10):
             advance(manifest, PERSON, branch=branch)
         expected[branch] += 10 * number

@@ -110,8 +110,6 @@ def test_a_refusal_does_not_repeat_a_novel():
 
 
 def test_lance_spells_main_as_none():
-    assert (MAIN.legacy_ref, BranchName("draft").legacy_ref) == (None, "draft")
-    assert type(BranchName("draft").legacy_ref) is str
     assert (MAIN.is_main, BranchName("draft").is_main) == (True, False)
 
 

@@ -124,7 +124,7 @@ def plan_refs(
     troubles = [Trouble(BRANCHES, None, failure.message) for failure in known.failures]
     for location in (MANIFEST, *sorted(known.locations)):
         try:
-            refs = _refs(manifest.store, location, known.released)
+            refs = _refs(manifest.store, location)
             candidates = [OrphanedRef(location, ref) for ref in refs]
             orphans += [ref for ref in candidates if known.is_releasable(ref, ages)]
             orphans += _releasable_strays(manifest.store, location, known, ages)
@@ -236,14 +236,7 @@ class _References:
         """The same of a ref without a minted name, whose newest file was written at that time."""
         if orphan in self.pinned or self.failures:
             return False
-        # Table refs of a branch of an older release have its name, or begin with it.
-        if any(_owns(owner, orphan.ref) for owner in (*self.retired, *self.opaque)):
-            return False
         return ages.is_staged_long_ago(written_at)
-
-
-def _owns(branch_ref: str, table_ref: str) -> bool:
-    return table_ref == branch_ref or table_ref.startswith(f"{branch_ref}/")
 
 
 def _collect_references(
@@ -313,17 +306,15 @@ def _collect_references(
     )
 
 
-def _refs(store: Store, location: str, released: Collection[RetiredBranch]) -> list[str]:
+def _refs(store: Store, location: str) -> list[str]:
     """The refs that Omnigraph created, youngest first: a ref precedes the one it was made from."""
     names = set(store.refs.list(location))
-    # Older releases named refs by their branches: only a deleted branch proves that one is ours.
-    legacy = [ref for ref in names if any(branch.owns(ref) for branch in released)]
     # A kill inside Lance, or a writer that outlived its branch, leaves files without a ref.
     depth = 1 if location == MANIFEST else 2
     folder = f"{location}/{REF_FOLDER}/"
     for path in store.objects.list(folder.removesuffix("/")):
         names.add("/".join(path.removeprefix(folder).split("/")[:depth]))
-    ours = {*legacy, *(ref for ref in names if _is_ours(ref, depth))}
+    ours = (ref for ref in names if _is_ours(ref, depth))
     return sorted(ours, key=lambda ref: ref.rpartition("/")[2], reverse=True)
 
 
@@ -334,8 +325,6 @@ def _releasable_strays(
     written = {} if location == MANIFEST else stray_refs(store.objects, location)
     strays = {OrphanedRef(location, ref): written[ref] for ref in written}
     old = [each for each in strays if known.is_releasable_stray(each, strays[each], ages)]
-    # Those that deleted branches had are deleted with them.
-    old = [each for each in old if not any(branch.owns(each.ref) for branch in known.released)]
     if old:
         # Of refs that share files with each other, the next cleanup deletes the rest.
         needed = _shared_refs(store, location, except_for={each.ref for each in old})
@@ -344,8 +333,7 @@ def _releasable_strays(
 
 
 def _is_still_releasable(store: Store, orphan: OrphanedRef, known: _References, ages: Ages) -> bool:
-    is_stray = orphan.location != MANIFEST and not is_minted(orphan.ref)
-    if is_stray and not any(branch.owns(orphan.ref) for branch in known.released):
+    if orphan.location != MANIFEST and not is_minted(orphan.ref):
         return orphan in _releasable_strays(store, orphan.location, known, ages)
     return known.is_releasable(orphan, ages)
 

@@ -43,7 +43,7 @@ class TableCopy:
     Attributes:
         files: The files that versions name.
         versions: The versions, each before those that follow from it.
-        names: The names that Lance has of refs of older releases.
+        names: The names that Lance has of refs that other programs made.
         gaps: By folder of a ref, the highest number below its newest version that no version has.
     """
 

@@ -24,7 +24,7 @@ from omnigraph.limits import (
     STORED_EDGES_MIN,
 )
 from omnigraph.model.tables import TableKey
-from omnigraph.storage.tables import Table, TableAddress, is_minted
+from omnigraph.storage.tables import Table, TableAddress
 
 _BYTES_PER_EDGE: Final = 8
 """What an edge takes in both directions; a node takes half of that for each type of its edges."""
@@ -86,12 +86,6 @@ class _TableVersions:
     def built_bytes(self) -> int:
         """About what they take while they are built."""
         return self.array_bytes + _BUILT_BYTES_PER_EDGE * self.edges.count_rows()
-
-    @property
-    def are_named_once(self) -> bool:
-        """Whether no other ref ever had these names: refs of older releases may be made again."""
-        refs = [address.ref for address in self.versions]
-        return all(ref is None or is_minted(ref) for ref in refs)
 
 
 _Versions: TypeAlias = tuple[TableAddress, TableAddress, TableAddress]
@@ -189,7 +183,7 @@ class Topologies:
     def _make(
         self, pinned: _TableVersions, edges_max: int | None, budget: Budget
     ) -> Topology | None:
-        if not pinned.are_named_once or not self._fits(pinned):
+        if not self._fits(pinned):
             return None
         if not budget.has_room(pinned.array_bytes):
             return None
