@@ -188,14 +188,14 @@ AVRO: Final = avro(FIELDS[:2], [{"name": f"a{n}", "age": n} for n in range(99)])
 
 # fmt: off
 REFUSED: Final = {
-    "no Avro":         ("Person.avro", b"this is none", "does not match its file name", "whole"),
-    "empty Avro":      ("Person.avro", b"", "does not match its file name", "whole"),
+    "no Avro":         ("Person.avro", b"this is none", "cannot be read", "whole"),
+    "empty Avro":      ("Person.avro", b"", "cannot be read", "whole"),
     "cut off":         ("Person.avro", AVRO[:-30], "at row .* or after", "whole"),
     "no records":      ("Person.avro", avro(None, ["a"]), "its values are not records", "schema"),
     "a foreign field": ("City.avro", AVRO, '"age", and City has no such', "--ignore-unknown"),
-    "no ORC":          ("Person.orc", b"this is none", "does not match its file name", "whole"),
-    "empty ORC":       ("Person.orc", b"", "does not match its file name", "whole"),
-    "half an ORC":     ("Person.orc", in_stripes(0, 99)[:50], "not match its file name", "whole"),
+    "no ORC":          ("Person.orc", b"this is none", "cannot be read", "whole"),
+    "empty ORC":       ("Person.orc", b"", "cannot be read", "whole"),
+    "half an ORC":     ("Person.orc", in_stripes(0, 99)[:50], "cannot be read", "whole"),
     "packed Avro":     ("Person.avro.gz", AVRO, "is unknown", ".avro"),
 }
 # fmt: on

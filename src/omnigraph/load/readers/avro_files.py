@@ -81,6 +81,6 @@ def _translate_errors(name: str, first: int) -> Iterator[None]:
         raise
     except (ValueError, TypeError, LookupError, ArithmeticError, EOFError, zlib.error) as cause:
         reason = str(cause) or type(cause).__name__
-        message = f"{name} does not match its file name, at row {first} or after: {reason[:300]}"
+        message = f"{name} cannot be read, at row {first} or after: {reason[:300]}"
         hint = "check that it is whole, and Avro with a schema in it"
         raise InvalidInputError(message, hint=hint) from cause

@@ -106,8 +106,8 @@ def translate_errors(name: str) -> Iterator[None]:
 
 def _contents_error(name: str, cause: BaseException) -> InvalidInputError:
     first = (str(cause).splitlines() or ["no reason given"])[0]
-    message = f"{name} does not match its file name: {first[:300]}"
-    hint = "check that it is whole, in UTF-8, and of the kind that its name says"
+    message = f"{name} cannot be read: {first[:300]}"
+    hint = "check that it is whole, in UTF-8, and of the kind that its media type or name says"
     return InvalidInputError(message, hint=hint)
 
 
