@@ -31,8 +31,9 @@ def block_sizes(path: Path) -> Iterator[int]:
     with path.open("rb") as file:
         try:
             codec = fastavro.reader(file).metadata.get("avro.codec", "null")
-        except (ValueError, TypeError, LookupError, EOFError):
+        except Exception:  # noqa: BLE001  # what the reader refuses, it refuses as damaged
             return
+        end = path.stat().st_size
         while (count := _read_long(file)) is not None and (size := _read_long(file)) is not None:
             if count < 0 or size < 0:
                 # Nobody writes such a block, and readers may take it for anything.
@@ -43,7 +44,7 @@ def block_sizes(path: Path) -> Iterator[int]:
                 yield _UNBOUNDED
                 return
             try:
-                yield from expand(file.read(size))
+                yield from expand(file.read(min(size, end)))
             except (zlib.error, OSError, lzma.LZMAError, zstandard.ZstdError, EOFError):
                 return
             file.seek(_SYNC_BYTES, 1)

@@ -75,21 +75,20 @@ def arrow_file(sink: Any) -> None:
         writer.write_table(TABLE, max_chunksize=4)
 
 
-def avro(sink: Any) -> None:
+def avro(codec: str) -> bytes:
     fields = [{"name": "name", "type": "string"}, {"name": "age", "type": ["null", "long"]}]
-    fastavro.writer(
-        sink,
-        {"type": "record", "name": "Person", "fields": fields},
-        [{"name": "Ada", "age": 1}, {"name": "Bob", "age": None}],
-    )
+    schema = {"type": "record", "name": "Person", "fields": fields}
+    rows = [{"name": "Ada", "age": 1}, {"name": "Bob", "age": None}]
+    return written(lambda sink: fastavro.writer(sink, schema, rows, codec=codec))
 
 
+AVRO_CODECS: Final = ("null", "deflate", "snappy", "zstandard", "bzip2", "xz")
 FILES: Final = {
     "stream": written(arrow_stream),
     "file": written(arrow_file),
     "parquet": written(lambda sink: pq.write_table(TABLE, sink)),
     "orc": written(lambda sink: orc.write_table(TABLE, sink)),
-    "avro": written(avro),
+    **{codec: avro(codec) for codec in AVRO_CODECS},
 }
 NASTY: Final = [
     b"[" * 100_000,
@@ -161,7 +160,7 @@ INPUTS: Final = [
     (file_of(Form.CSV), CSV),
     (file_of(Form.PARQUET), FILES["parquet"]),
     (file_of(Form.ORC), FILES["orc"]),
-    (file_of(Form.AVRO), FILES["avro"]),
+    *((file_of(Form.AVRO), FILES[codec]) for codec in AVRO_CODECS),
 ]
 BODIES: Final = [
     ("application/x-ndjson", None, LINES),
@@ -293,6 +292,25 @@ def test_refusal_says_which_row_is_damaged(client, tmp_path, line, why):
     body = archive(tmp_path, sent(InputKind.ROWS, of="Person"), ROWS + line)
     answer = answered(client, "calls/load", body, **{"Content-Type": "application/x-tar"})
     assert problem(answer, 400, "invalid_input")["detail"] == f"rows:3: {why}"
+
+
+@pytest.mark.parametrize("codec", AVRO_CODECS[1:])
+def test_refusal_says_that_a_block_of_avro_is_damaged(client, tmp_path, codec):
+    body = FILES[codec]
+    # The sync marker of 16 bytes is behind the block.
+    damaged = body[:-22] + bytes(byte ^ 0xFF for byte in body[-22:-16]) + body[-16:]
+    sent_body = archive(tmp_path, file_of(Form.AVRO), damaged)
+    answer = answered(client, "calls/load", sent_body, **{"Content-Type": "application/x-tar"})
+    assert (
+        "rows cannot be read, at row 1 or after" in problem(answer, 400, "invalid_input")["detail"]
+    )
+
+
+def test_refusal_says_that_the_schema_of_avro_is_damaged(client, tmp_path):
+    damaged = FILES["null"].replace(b'"type": "string"', b'"tope": "string"')
+    body = archive(tmp_path, file_of(Form.AVRO), damaged)
+    answer = answered(client, "calls/load", body, **{"Content-Type": "application/x-tar"})
+    assert "rows cannot be read" in problem(answer, 400, "invalid_input")["detail"]
 
 
 def test_refusal_says_which_record_batch_is_damaged(client, tmp_path):

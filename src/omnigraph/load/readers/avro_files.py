@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import islice
 from typing import Any, Final
 
-from omnigraph.errors import ErrorCode, InvalidInputError
+from omnigraph.errors import ErrorCode, InvalidInputError, OmnigraphError
 from omnigraph.load.positions import positions
 from omnigraph.load.readers.batches import SplitBatch, named_columns
 from omnigraph.load.readers.opening import RawStream, open_file
@@ -77,9 +76,12 @@ def _translate_errors(name: str, first: int) -> Iterator[None]:
     """Re-raise what fastavro raises about contents as ours, with where it was."""
     try:
         yield
-    except InvalidInputError:
+    except OmnigraphError:
         raise
-    except (ValueError, TypeError, LookupError, ArithmeticError, EOFError, zlib.error) as cause:
+    except Exception as cause:
+        if isinstance(cause, OSError) and cause.errno is not None:
+            raise
+        # Each codec has failures of its own, and so have schemas.
         reason = str(cause) or type(cause).__name__
         message = f"{name} cannot be read, at row {first} or after: {reason[:300]}"
         hint = "check that it is whole, and Avro with a schema in it"
