@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from pyarrow import orc
 
 from omnigraph.formats.compression import Compression
+from omnigraph.load.readers.avro_blocks import block_sizes
 from omnigraph.load.sources import FileInput, Form, Inputs, MemoryInput, StreamInput
-from omnigraph.server.avro_blocks import block_sizes
 from omnigraph.server.bodies import require_expansion, require_whole_expansion
 
 _MAGIC: Final = {b"\x1f\x8b": Compression.GZIP, b"\x28\xb5\x2f\xfd": Compression.ZSTD}

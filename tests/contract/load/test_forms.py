@@ -11,8 +11,10 @@ from typing import Any, Final
 import fastavro
 import pyarrow as pa
 import pyarrow.orc as orc
+import pyarrow.parquet as pq
 import pytest
 
+import omnigraph
 from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.integrity.violations import IntegrityError
 from omnigraph.load import planning
@@ -225,3 +227,40 @@ def test_without_what_reads_avro_the_error_says_how_to_install_it(world, monkeyp
         world.load(put(world, "Person.avro", AVRO))
     assert refusal.value.code is ErrorCode.NOT_INSTALLED
     assert "pip install 'omnigraph[avro]'" in refusal.value.hint
+
+
+def not_utf8(kind: str) -> pa.Table:
+    """A row with a text of two bytes that are no characters, where a column of texts can be."""
+    offsets = pa.py_buffer(b"\0\0\0\0\2\0\0\0")
+    texts = pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"\xff\xfe")])
+    names = pa.array(["Ada"])
+    match kind:
+        case "key":
+            return pa.table({"name": texts})
+        case "list":
+            lists = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), texts)
+            return pa.table({"name": names, "tags": lists})
+        case "dictionary":
+            places = pa.array([0], pa.int32())
+            return pa.table({"name": names, "note": pa.DictionaryArray.from_arrays(places, texts)})
+        case _:
+            return pa.table({"name": names, "note": texts})
+
+
+@pytest.mark.parametrize("kind", ["key", "text", "list", "dictionary"])
+@pytest.mark.parametrize("form", ["parquet", "orc", "memory"])
+def test_texts_that_are_not_utf8_are_refused(tmp_path, form, kind):
+    """Lance would store them, and nobody could read the table again."""
+    schema = "node Person { name: String @key  note: String?  tags: [String]? }"
+    graph = omnigraph.init(tmp_path / "world", schema)
+    rows = not_utf8(kind)
+    if form == "parquet":
+        pq.write_table(rows, tmp_path / "Person.parquet")
+    if form == "orc":
+        if kind == "dictionary":
+            rows = rows.set_column(1, "note", rows["note"].cast(pa.string()))
+        orc.write_table(rows, tmp_path / "Person.orc")
+    source = {"Person": rows} if form == "memory" else str(tmp_path / f"Person.{form}")
+    with pytest.raises(InvalidInputError, match=r"cannot be read, at row 1 or after.*UTF8"):
+        graph.load(source)
+    assert graph.query("query q() { match { $p: Person } return { $p.name } }").rows() == []

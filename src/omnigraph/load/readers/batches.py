@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from omnigraph.conversion.typed_columns import Notation
+from omnigraph.errors import InvalidInputError
 from omnigraph.integrity.deltas import POSITION
 from omnigraph.load.positions import positions
 from omnigraph.load.routes import Route
@@ -47,9 +48,13 @@ def shape_record_batches(
         number: The split that they are of.
         of: Their type, or how each of them says its own.
         first: The place of their first row.
+
+    Raises:
+        InvalidInputError: a text is not UTF-8.
     """
     for batch in batches:
         if batch.num_rows:
+            _require_texts(batch, of, first)
             placed = with_positions(batch, positions(number, first, batch.num_rows))
             first += batch.num_rows
             if isinstance(of, str):
@@ -57,6 +62,38 @@ def shape_record_batches(
             else:
                 shaped = shape_routed(shaping, of, placed)
             yield batch.num_rows, shaped
+
+
+def _require_texts(batch: pa.RecordBatch, of: str | Route, first: int) -> None:
+    """Refuse texts that are not UTF-8: Lance writes them, and never reads that table again.
+
+    Files of columns do not promise that theirs are, nor does what other libraries export.
+
+    Raises:
+        InvalidInputError: there is one.
+    """
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if not _has_texts(column.type):
+            continue
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as cause:
+            where = of if isinstance(of, str) else of.column
+            reason = str(cause).splitlines()[0]
+            message = f"{where}: {name} cannot be read, at row {first} or after: {reason[:200]}"
+            hint = "write these texts as UTF-8; bytes are for properties of type Blob"
+            raise InvalidInputError(message, hint=hint) from cause
+
+
+def _has_texts(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        return _has_texts(type_.value_type)
+    if pa.types.is_nested(type_):
+        return any(_has_texts(type_.field(place).type) for place in range(type_.num_fields))
+    return any(
+        is_text(type_)
+        for is_text in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    )
 
 
 def named_columns(

@@ -95,7 +95,8 @@ def translate_errors(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except pa.ArrowException as cause:
+    except (pa.ArrowException, UnicodeDecodeError) as cause:
+        # Names of columns are decoded where they are read.
         raise _contents_error(name, cause) from cause
     except OSError as cause:
         if cause.errno is not None:

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Final
 
-import zstandard
+import pyarrow as pa
 
 _PIECE_BYTES: Final = 1 << 20
-_ZSTD_PIECE_BYTES: Final = 1 << 10
-"""A block of four bytes can stand for 128 KiB, so that this is 32 MiB at most."""
 _SYNC_BYTES: Final = 16
 _LONG_BYTES_MAX: Final = 10
 _UNBOUNDED: Final = 1 << 62
@@ -45,7 +43,7 @@ def block_sizes(path: Path) -> Iterator[int]:
                 return
             try:
                 yield from expand(file.read(min(size, end)))
-            except (zlib.error, OSError, lzma.LZMAError, zstandard.ZstdError, EOFError):
+            except (zlib.error, OSError, lzma.LZMAError, pa.ArrowException, EOFError):
                 return
             file.seek(_SYNC_BYTES, 1)
 
@@ -91,11 +89,9 @@ def _pieces(state: bz2.BZ2Decompressor | lzma.LZMADecompressor, block: bytes) ->
 
 
 def _by_zstandard(block: bytes) -> Iterator[int]:
-    state = zstandard.ZstdDecompressor().decompressobj()
-    for start in range(0, len(block), _ZSTD_PIECE_BYTES):
-        if state.eof:
-            return
-        yield len(state.decompress(block[start : start + _ZSTD_PIECE_BYTES]))
+    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
+        while piece := stream.read(_PIECE_BYTES):
+            yield len(piece)
 
 
 _EXPANDERS: Final[dict[str, Expand]] = {
