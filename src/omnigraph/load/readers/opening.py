@@ -108,7 +108,7 @@ def translate_errors(name: str) -> Iterator[None]:
 def _contents_error(name: str, cause: BaseException) -> InvalidInputError:
     first = (str(cause).splitlines() or ["no reason given"])[0]
     message = f"{name} cannot be read: {first[:300]}"
-    hint = "check that it is whole, in UTF-8, and of the kind that its name or media type says"
+    hint = "check that it is whole, in UTF-8, and of the kind that its media type or name says"
     return InvalidInputError(message, hint=hint)
 
 
