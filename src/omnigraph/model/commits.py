@@ -172,7 +172,8 @@ def require_message(message: str | None) -> str | None:
     if message is None:
         return None
     if (lone := _SURROGATE.search(require_text(message, "message"))) is not None:
-        fault = f"the message has {lone[0]!r} at character {lone.start() + 1}, which is no text"
+        place = lone.start() + 1
+        fault = f"the message has {lone[0]!r} at character {place}, which is not valid Unicode"
         raise InvalidParameterError(fault, hint="write the message in UTF-8", name="message")
     if len(message) > MESSAGE_LENGTH_MAX:
         fault = f"the message has {len(message)} characters; the limit is {MESSAGE_LENGTH_MAX}"
