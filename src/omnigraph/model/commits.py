@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
 from omnigraph.model.arguments import misfit_error, require_text
+from omnigraph.model.brief import brief
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.model.streams import StreamBatch
@@ -58,6 +59,7 @@ _INTERNAL: Final = frozenset({"ref", "generation"})
 """Fields of a commit that are bookkeeping."""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Commit:
     """One point of a graph's history.
