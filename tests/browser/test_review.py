@@ -195,7 +195,8 @@ def test_conflicts_and_broken_rules_stand_side_by_side(
         {"name": name, "note": f"A long text about {name}."}
         for name in ("Ann", "Ben", "Cat", "Dan")
     ]
-    graph.load({"Person": fresh}, index=False, actor="ada")
+    knows = [{"from": "Ben", "to": "Dan"}]
+    graph.load({"Person": fresh, "Knows": knows}, index=False, actor="ada")
     change(
         served,
         "rival",
@@ -220,6 +221,7 @@ def test_conflicts_and_broken_rules_stand_side_by_side(
         texts.get_by_label("take rival").check()
         row = page.get_by_role("region", name="Conflict in Person Ben")
         expect(row.get_by_text("deleted", exact=True)).to_be_visible()
+        expect(row).to_contain_text("1 edge was deleted along with the node.")
         rule = page.get_by_role("region", name="Conflict in Person Cat mail")
         expect(rule).to_contain_text("share mail")
         expect(rule.get_by_label("take rival")).to_have_count(0)
@@ -237,6 +239,8 @@ def test_conflicts_and_broken_rules_stand_side_by_side(
     merged = [graph.entity("Person", name) or {} for name in ("Ann", "Ben", "Cat")]
     assert merged[0]["note"] == "A long text on the subject of Ann."
     assert merged[1]["note"] == "Another text about Ben."
+    kept = "query q() { match { $p: Person $p knows $q $p.name = 'Ben' } return { $q.name } }"
+    assert graph.query(kept.replace("'", '"')).rows() == [{"q.name": "Dan"}]
     assert merged[2]["mail"] == "two@example.org"
 
 

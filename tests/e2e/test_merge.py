@@ -179,6 +179,19 @@ def test_conflicts_are_a_table_and_nothing_is_written(merge: Run, conflicted: Gr
     assert head(conflicted) == before
 
 
+def test_conflicts_name_the_edges_that_were_deleted_with_a_node(merge: Run, graph: Graph) -> None:
+    graph.load({"Leads": [{"from": "Bob", "to": "A"}]})
+    graph.branches.create("late")
+    graph.mutate('query q() { delete Person where name = "Bob" }', branch="late")
+    change(graph, "Bob", 'mood: "cloudy"')
+    [bob] = json.loads(merge("late", "--json").err)["merge_conflicts"]
+    assert (bob["edges"], bob["edge_counts"]) == (1, {"Leads": 1})
+    # The table for people says it as well.
+    row = next(line for line in merge("late").err.splitlines() if "Bob" in line)
+    assert row.endswith("1 edge was deleted along with the node")
+    assert merge("late", "--resolve", "ours").code == Exit.DONE
+
+
 def test_conflicts_are_json_for_programs(merge: Run, conflicted: Graph) -> None:
     refused = merge("draft", "--json")
     assert (refused.code, refused.out) == (Exit.CONFLICT, "")

@@ -1,6 +1,7 @@
 """`omnigraph import original`, and what other commands say of such a graph."""
 
 import json
+import shutil
 
 import pytest
 
@@ -43,6 +44,13 @@ def test_command_imports_every_branch_commit_and_row(here, release, tmp_path):
         assert at_head == theirs(answers(release)["branches"][branch])
     for commit_id, rows in rows_by_commit(release).items():
         assert exported(here, target, "--commit", commit_id) == rows
+    shutil.rmtree(source)
+    moved = target.rename(tmp_path / "moved.omni")
+    for branch in BRANCHES:
+        at_head = exported(here, moved, "--branch", branch)
+        assert at_head == theirs(answers(release)["branches"][branch])
+    for commit_id, rows in rows_by_commit(release).items():
+        assert exported(here, moved, "--commit", commit_id) == rows
 
 
 @pytest.mark.parametrize("number", INTERRUPTED)

@@ -308,7 +308,7 @@ ONE: Final = "query one($n: I32) { match { $t: Thing $t.small = $n } return { $t
         (["-e", ONE, "--params", '{"$n": 1}'], Exit.INVALID, "did you mean n?"),
         (["-e", ONE, "-p", "n=one"], Exit.INVALID, "one is not of type I32"),
         (["-e", ONE, "-p", "n"], Exit.INVALID, "'n' is not a parameter"),
-        (["-e", ONE, "-p", "m=1", "-p", "n=1"], Exit.INVALID, "$m: there is no such parameter"),
+        (["-e", ONE, "-p", "m=1", "-p", "n=1"], Exit.INVALID, "$m: the query has no such"),
         (["-e", f"{ONE} {NAMES}"], Exit.INVALID, "name one of them: one, names"),
         (["nome", "-e", ONE], Exit.INVALID, "the text has no query"),
         (["-e", ""], Exit.INVALID, "no query"),

@@ -49,7 +49,7 @@ def test_a_graph_is_what_its_history_says(tmp_path: Path, seed: int) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 def test_a_graph_is_what_a_long_history_says() -> None:
-    for _ in range(300):
+    for _ in range(500):
         with tempfile.TemporaryDirectory() as folder:
             subject = EngineGraph(Path(folder) / "graph.omni")
             check(subject, random.getrandbits(32), steps=120, optimizing=True)

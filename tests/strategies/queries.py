@@ -6,6 +6,7 @@ to keep and rows for them to drop.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -47,6 +48,7 @@ _TEXT_FUNCTIONS: Final = (
 _SORTABLE_AGGREGATES: Final = tuple(
     each for each in AggregateFunction if each is not AggregateFunction.COLLECT
 )
+_CONSTANTS: Final = (Scalar.I64, Scalar.F64, Scalar.STRING, Scalar.DATE, Scalar.DATETIME)
 _ALIASES: Final = ("n", "total", "order", "limit", "count", "as", "from", "desc", "true_")
 
 _POOLS: Final[Mapping[Scalar, tuple[str | int | float | bool | date, ...]]] = {
@@ -96,6 +98,7 @@ class Construct(StrEnum):
     EDGE = "edge variable"
     PATH = "path"
     GROUP = "group"
+    CONSTANT = "constant"
     DISTINCT = "distinct"
     OBJECT = "object"
 
@@ -139,11 +142,18 @@ def read_queries(catalog: Catalog) -> st.SearchStrategy[QueryCase]:
     return _cases(catalog)
 
 
-def small_queries(catalog: Catalog) -> st.SearchStrategy[QueryCase]:
+def small_queries(
+    catalog: Catalog, about: frozenset[Construct] = frozenset()
+) -> st.SearchStrategy[QueryCase]:
     """Read queries of a few clauses, each about one construct of the language or two.
 
     Engines answer thousands of them in minutes, so every pair of constructs meets.
+
+    Args:
+        about: The constructs of every query; if empty, each draws its own.
     """
+    if about:
+        return _cases(catalog, about)
     constructs = st.lists(st.sampled_from(Construct), min_size=1, max_size=2, unique=True)
     return constructs.flatmap(lambda drawn: _cases(catalog, frozenset(drawn)))
 
@@ -252,9 +262,11 @@ class _Query:
         clauses: list[ast.Clause] = []
         if _nodes(outer):
             name = self.choose(_nodes(outer))
-            clauses.append(
-                self._condition({name: outer[name]}) or self._walk({name: outer[name]}, scope)
-            )
+            known = {name: outer[name]}
+            if self.chance(35 if self.constructs is None else 70):
+                # It depends on nothing else of the row, so engines answer it for all rows at once.
+                return (self._walk(known, scope),), scope
+            clauses.append(self._condition(known) or self._walk(known, scope))
         else:
             clauses.append(self._start(scope))
         clauses += [self._walk(scope, scope) for _ in self.some(3)]
@@ -269,6 +281,8 @@ class _Query:
             if self.chance(30):
                 clauses.append(self._path_condition(name))
         filters = [self._condition(scope) for _ in self.some(3)]
+        if self.takes(Construct.CONSTANT, 10):
+            filters.append(self._constant_condition())
         clauses += [filter_ for filter_ in filters if filter_ is not None]
         if depth < self.depth_max and self.takes(Construct.NEGATION, 35):
             kind = ast.Existence if self.chance(30) else ast.Negation
@@ -355,6 +369,8 @@ class _Query:
             value, type_ = self._computed(self.scope)
             is_key = self.chance(25) and can_be_sorted(type_)
             chosen.append(value if is_key else self.choose(keys))
+        if self.takes(Construct.CONSTANT, 15):
+            chosen.append(self.value(self.choose(_CONSTANTS)))
         aggregates = [self._aggregate() for _ in range(self.draw(st.integers(1, 3)))]
         return self._with_aliases(self.draw(st.permutations([*chosen, *aggregates])))
 
@@ -373,7 +389,9 @@ class _Query:
         candidates = [
             projection
             for projection in projections
-            if (grouped or projection.expression in sortable) and not _has_no_order(projection)
+            if (grouped or projection.expression in sortable)
+            and not _has_no_order(projection)
+            and not _is_bare_constant(projection)
         ]
         orderings: list[ast.Ordering] = []
         for _ in range(self.draw(st.integers(0, 2))):
@@ -413,6 +431,9 @@ class _Query:
         drawn = self.draw(values(type_))
         if self.chance(60):
             return _literal(drawn)
+        if type_ in (Scalar.F32, Scalar.F64) and self.chance(25):
+            # No literal has such a value.
+            drawn = self.choose((math.nan, math.inf, -math.inf))
         parameter_type = Scalar.STRING if isinstance(type_, EnumType) else type_
         missing = null and self.chance(15)
         return self._parameter(parameter_type, None if missing else drawn, nullable=missing)
@@ -572,6 +593,19 @@ class _Query:
         if len(parts) < 2:
             return parts[0] if parts else None
         return ast.Junction(self.choose(list(ast.Connective)), parts)
+
+    def _constant_condition(self) -> ast.Condition:
+        """A comparison of two values that are known before any row is read."""
+        # Mostly numbers, which have NaN and several widths.
+        type_ = self.choose((*_CONSTANTS, Scalar.F64, Scalar.F32))
+        sign = self.choose((*_EQUALITY, *_ORDER_SIGNS))
+        left, right = self.value(type_, null=True), self.value(type_, null=True)
+        if type_.is_numeric and self.chance(30):
+            right = self._foreign_number(type_)
+        if type_.is_float and self.chance(40):
+            left = self._parameter(type_, math.nan)
+        sides = (left, right) if self.chance(50) else (right, left)
+        return ast.Comparison(sides[0], sign, sides[1], _NOWHERE)
 
     def _filter(self, scope: _Scope) -> ast.Condition | None:
         """A condition on a column of the scope; None if no operator fits the drawn column."""
@@ -810,7 +844,7 @@ class _Query:
         arguments: list[ast.Expression] = [column]
         match function:
             case ValueFunction.SUBSTRING:
-                numbers = st.sampled_from((-1, 0, 1, 2, 3, 2**40))
+                numbers = st.sampled_from((-(2**40), -1, 0, 1, 2, 3, 2**40))
                 count = self.choose((1, 2))
                 arguments += [_literal(self.draw(numbers)) for _ in range(count)]
             case ValueFunction.CONCAT:
@@ -961,6 +995,12 @@ def _has_no_order(projection: ast.Projection) -> bool:
             return True
         case _:
             return False
+
+
+def _is_bare_constant(projection: ast.Projection) -> bool:
+    """Whether it is a literal, a parameter or `now()` without a name to order by."""
+    constant = ast.Literal | ast.Variable | ast.Now
+    return projection.alias is None and isinstance(projection.expression, constant)
 
 
 def _nodes(scope: _Scope) -> list[str]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _DELETE: Final = f"query remove($name: String) {{ delete {STORED_QUERY} where name = $name }}"
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class StoredParameter:
     """A parameter of a stored query."""

@@ -74,8 +74,8 @@ def say_conflicts(conflicts: Iterable[Conflict], count: int) -> None:
 
 def _explain(conflict: Conflict) -> str:
     """What the values do not tell: broken rules, and edges that were deleted with their node."""
-    edges = f"deleted with {conflict.describe_edges()}" if conflict.edges else ""
-    return "; ".join(filter(None, (conflict.message, edges, *conflict.reasons)))
+    parts = (conflict.message, conflict.describe_edges(), *conflict.reasons)
+    return "; ".join(filter(None, parts))
 
 
 def _show_bug(error: BaseException, style: ErrorStyle) -> None:

@@ -67,7 +67,7 @@ def _read_blob(value: object) -> bytes | Misfit:
         return bytes(value)
     if isinstance(value, str):
         if not value.startswith(_BASE64):
-            return Misfit("the text is no blob", f"write {_BASE64} and the bytes in base64")
+            return Misfit("the text is not a blob", f"write {_BASE64} and the bytes in base64")
         try:
             return b64decode(value.removeprefix(_BASE64), validate=True)
         except (binascii.Error, ValueError):

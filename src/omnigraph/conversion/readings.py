@@ -16,6 +16,7 @@ from omnigraph.conversion.typed_columns import Doubt, Notation, convert_column, 
 from omnigraph.limits import LOAD_BISECTED_ROWS_MIN, LOAD_DOUBTS_MAX
 from omnigraph.model.types import PropertyType
 from omnigraph.schema.arrow import value_field
+from omnigraph.schema.conversion import is_null
 from omnigraph.schema.values import Misfit
 
 Places = npt.NDArray[np.int64]
@@ -72,7 +73,7 @@ def explain_value(type_: PropertyType, value: object, notation: Notation) -> Mis
 
 
 def _read_value(type_: PropertyType, value: object, notation: Notation) -> object:
-    if value is None:
+    if is_null(value):
         return None
     if notation is Notation.TEXT and isinstance(value, str):
         value = from_text(type_, value)

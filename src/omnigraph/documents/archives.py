@@ -192,7 +192,7 @@ def unpack_folder(archive: Any, folder: Path) -> None:
                 target = (folder / member.name).resolve()
                 data = _plain_file(members, member)
                 if data is None or not target.is_relative_to(folder.resolve()):
-                    raise _archive_error(why=f"{member.name[:100]!r} is no file of an export")
+                    raise _archive_error(why=f"{member.name[:100]!r} is not a file of an export")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 _copy(data, target)
     except (tarfile.TarError, EOFError) as cause:

@@ -271,5 +271,5 @@ _COLLECTIONS: Final[Mapping[str, Callable[[list[Any]], object]]] = {
 
 
 def _malformed_error(name: object) -> InvalidInputError:
-    message = f"the document has a value of the type {str(name)[:100]!r} that is none"
+    message = f"the document has a value that is not a valid {str(name)[:100]!r}"
     return InvalidInputError(message, hint=_SAME_RELEASE)

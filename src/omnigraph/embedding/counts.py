@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from omnigraph.model.brief import brief
+
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingCounts:
@@ -26,6 +28,7 @@ class EmbeddingCounts:
         )
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class EmbeddingStatus:
     """How many rows of a type are in each state of one vector.

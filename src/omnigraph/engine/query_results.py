@@ -31,7 +31,7 @@ class QueryResult:
     commit_id: str
     engine: EngineName
     why: str
-    _table: pa.Table = field(repr=False)
+    _table: pa.Table
     _open_frame: Callable[[], Frame] = field(repr=False, compare=False)
     notes: tuple[str, ...] = ()
 

@@ -30,7 +30,7 @@ from omnigraph.limits import ROWS_PER_BATCH_MAX
 from omnigraph.model.identity import KeyType, KeyValue, identity_of
 from omnigraph.model.types import PropertyType, Scalar
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, Property, SchemaType
-from omnigraph.schema.conversion import ConvertedValue
+from omnigraph.schema.conversion import ConvertedValue, is_null
 from omnigraph.schema.values import Misfit
 
 
@@ -141,7 +141,7 @@ class _Converter:
     def _value(
         self, name: str, type_: PropertyType, value: object, faults: list[_Fault]
     ) -> ConvertedValue | None:
-        if value is None:
+        if is_null(value):
             return None
         converted = convert_value(type_, value)
         if isinstance(converted, Misfit):

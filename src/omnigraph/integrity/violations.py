@@ -16,6 +16,7 @@ from typing import Final, TypeAlias, cast
 
 from omnigraph.errors import ErrorCode, OmnigraphError
 from omnigraph.limits import OFFENDERS_SHOWN_MAX
+from omnigraph.model.brief import brief
 
 ToOrigin: TypeAlias = "Callable[[int], str]"
 """Names the row at a position of a writer's input, such as `people.jsonl:17`."""
@@ -72,6 +73,7 @@ class Breach:
         return f"{self.rule} {self.type_name}({', '.join(self.properties)})"
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Violation:
     """One offender.

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from omnigraph.transaction.writes import WriteOutcome
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
     """An index that a type asks for, or that its table has.
@@ -73,6 +74,7 @@ class IndexResult:
     hidden: tuple[str, ...] = ()
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class TableOptimization:
     """What an optimize did to the table of one type.

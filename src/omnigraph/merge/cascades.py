@@ -35,6 +35,19 @@ _NO_EDGES: Final = pa.schema([(name, pa.utf8()) for name in _EDGE]).empty_table(
 _NO_IDS: Final = pa.array([], pa.utf8())
 
 
+@dataclass(frozen=True, slots=True)
+class DeletedNode:
+    """A node that one side deleted, and that a decision may keep.
+
+    Attributes:
+        by_ours: Whether ours deleted it; otherwise theirs did.
+    """
+
+    key: TableKey
+    id: str
+    by_ours: bool
+
+
 @dataclass(slots=True)
 class Cascades:
     """Decides about the edges of nodes that one side deleted.
@@ -88,22 +101,51 @@ class Cascades:
         return {place: dict(by_type) for place, by_type in counts.items()}
 
     def tell(self, conflicts: Iterable[Conflict]) -> list[Conflict]:
-        """The conflicts; each about a node that one side deleted says how many edges go with it."""
+        """The conflicts of rows; those that decide about a deleted node say which edges go with it.
+
+        Besides conflicts about such a node itself, these are conflicts about an edge that needs it.
+        """
         listed = list(conflicts)
-        keys = {node.name: node.table_key for node in self.versions.schema.catalog.node_types}
-        ids: defaultdict[TableKey, tuple[list[str], list[str]]] = defaultdict(lambda: ([], []))
-        places: dict[int, tuple[TableKey, str]] = {}
-        for number, each in enumerate(listed):
-            key = keys.get(each.type_name)
-            if each.kind is ConflictKind.DELETE_VS_UPDATE and key is not None:
-                assert each.id is not None, "it is about a row"
-                places[number] = key, each.id
-                restored, retained = ids[key]
-                (restored if each.ours is None else retained).append(each.id)
+        deleted = self._deleted(node for each in listed for node in self._nodes_of(each))
+        nodes = (next((n for n in self._nodes_of(each) if n in deleted), None) for each in listed)
+        return self.tell_nodes(zip(listed, nodes, strict=True))
+
+    def _nodes_of(self, conflict: Conflict) -> tuple[DeletedNode, ...]:
+        """The node, or the ends of the edge, of a conflict about a row that one side deleted."""
+        if conflict.kind is not ConflictKind.DELETE_VS_UPDATE:
+            return ()
+        assert conflict.id is not None, "it is about a row"
+        by_ours = conflict.ours is None
+        type_ = self.versions.schema.catalog.type_named(conflict.type_name)
+        if not isinstance(type_, EdgeType):
+            return (DeletedNode(type_.table_key, conflict.id, by_ours=by_ours),)
+        row = conflict.theirs if by_ours else conflict.ours
+        assert isinstance(row, dict), "the other side has the row"
+        return tuple(DeletedNode(key, row[end], by_ours) for end, key in self._ends(type_))
+
+    def _deleted(self, nodes: Iterable[DeletedNode]) -> set[DeletedNode]:
+        """Those of the nodes that the side deleted."""
+        found = set(nodes)
+        for key, by_ours in {(node.key, node.by_ours) for node in found}:
+            table = (self.versions.our_table if by_ours else self.versions.their_table)(key)
+            ids = [node.id for node in found if (node.key, node.by_ours) == (key, by_ours)]
+            there = _present(table, _strings(ids)).to_pylist()
+            found -= {DeletedNode(key, id_, by_ours) for id_ in there}
+        return found
+
+    def tell_nodes(self, found: Iterable[tuple[Conflict, DeletedNode | None]]) -> list[Conflict]:
+        """The conflicts; each says how many edges go with the deleted node that it is about."""
+        listed = list(found)
+        ids: defaultdict[TableKey, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
+        for _, node in listed:
+            if node is not None:
+                restored, retained = ids[node.key]
+                (restored if node.by_ours else retained).add(node.id)
         counts = self.count({key: Survivors(*map(_strings, some)) for key, some in ids.items()})
-        for number, place in places.items():
-            listed[number] = listed[number].with_edges(counts.get(place, {}))
-        return listed
+        return [
+            each if node is None else each.with_edges(counts.get((node.key, node.id), {}))
+            for each, node in listed
+        ]
 
     def _deleted_edges(self, edge: EdgeType, nodes: Nodes) -> Iterator[dict[str, str]]:
         """The edges of nodes that one side deleted with them, and the other one still has."""

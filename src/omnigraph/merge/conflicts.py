@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from omnigraph.errors import ConflictError, ErrorCode
 from omnigraph.integrity.violations import Rule, Violation
 from omnigraph.model.brief import brief
-from omnigraph.wording import describe_hidden
+from omnigraph.wording import count_of, describe_hidden
 
 _NAMED_MAX: Final = 5
 
@@ -54,8 +54,8 @@ class Conflict:
             a whole row, its columns; for schemas, a text in their language. None where there is
             no row, nothing is declared, or nothing is known.
         facet: For a conflict of schemas, what of the type or property is in conflict.
-        edges: For a node that one side deleted, how many edges it deleted along with it. A decision
-            about the node decides about them too.
+        edges: For a conflict that decides about a node that one side deleted, how many edges were
+            deleted along with the node. The decision decides about them too.
         edge_counts: The same by type of edge.
         reasons: The rules that the row breaks besides, one sentence each.
     """
@@ -102,7 +102,7 @@ class Conflict:
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
         """The conflict that `to_json` was called for, with values as JSON has them."""
-        kind = ConflictKind(fields["kind"])
+        kind, edges = ConflictKind(fields["kind"]), fields.get("edges", 0)
         return cls(
             kind,
             fields["type"],
@@ -111,9 +111,9 @@ class Conflict:
             fields["base"],
             fields["ours"],
             fields["theirs"],
-            fields["message"].removeprefix(f"{kind}: "),
+            fields["message"].removeprefix(f"{kind}: ").removesuffix(_in_brackets(edges)),
             fields.get("facet"),
-            fields.get("edges", 0),
+            edges,
             fields.get("edge_counts", {}),
             tuple(fields.get("reasons", ())),
         )
@@ -123,18 +123,31 @@ class Conflict:
 
     def describe(self) -> str:
         """What is in conflict, without the kind and further reasons."""
+        return self._describe_row() + _in_brackets(self.edges)
+
+    def describe_edges(self) -> str:
+        """How many edges were deleted along with the node, for people; nothing if none were."""
+        return _describe_edges(self.edges)
+
+    def _describe_row(self) -> str:
         if self.message:
             return self.message
         where = f"{self.type_name} {self.id!r}" + (f" {self.property}" if self.property else "")
         if self.kind is ConflictKind.DELETE_VS_UPDATE:
             gone, kept = ("ours", "theirs") if self.ours is None else ("theirs", "ours")
-            along = f", along with {self.describe_edges()}," if self.edges else ""
-            return f"{where} was deleted by {gone}{along} and changed by {kept}"
+            return f"{where} was deleted by {gone} and changed by {kept}"
         return f"{where} is {self.ours!r} in ours and {self.theirs!r} in theirs"
 
-    def describe_edges(self) -> str:
-        """The number of edges that were deleted along with a node, for people."""
-        return f"{self.edges:,} edge{'s' * (self.edges != 1)}"
+
+def _describe_edges(count: int) -> str:
+    if not count:
+        return ""
+    verb = "was" if count == 1 else "were"
+    return f"{count_of(count, 'edge')} {verb} deleted along with the node"
+
+
+def _in_brackets(count: int) -> str:
+    return f" ({_describe_edges(count)})" if count else ""
 
 
 def one_per_row(conflicts: Iterable[Conflict], violations: Iterable[Conflict]) -> list[Conflict]:
@@ -151,7 +164,9 @@ def one_per_row(conflicts: Iterable[Conflict], violations: Iterable[Conflict]) -
             listed.append(violation)
         else:
             known = listed[first[row]]
-            listed[first[row]] = replace(known, reasons=(*known.reasons, str(violation)))
+            # The number of edges is not part of a text: an actor may not see all of their types.
+            reason = str(violation.with_edges({}))
+            listed[first[row]] = replace(known, reasons=(*known.reasons, reason))
     return listed
 
 

@@ -85,7 +85,8 @@ def _conflict(
     type_name = sides.type.name
     message = (
         f"{type_name} {id_!r} {column.name}: {shorten(value)} is a {column.source_type} "
-        f"that is no {column.type}, which the merged schema declares; no decision changes it: "
+        f"that is not a valid {column.type}, which the merged schema declares; "
+        "no decision changes it: "
         f"change {column.source} of this row on branch {branches[commit]}, and merge again"
     )
     is_ours = commit == sides.ours

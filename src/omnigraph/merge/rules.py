@@ -21,7 +21,7 @@ from omnigraph.integrity.drafts import Question
 from omnigraph.integrity.evaluate import evaluate
 from omnigraph.integrity.rules import RuleSet
 from omnigraph.integrity.violations import Rule, Violation
-from omnigraph.merge.cascades import Cascades
+from omnigraph.merge.cascades import Cascades, DeletedNode
 from omnigraph.merge.conflicts import Conflict, broken
 from omnigraph.merge.decisions import Merged, Survivors, with_value
 from omnigraph.merge.resolutions import Choice, Decision, Given, Resolutions
@@ -87,19 +87,32 @@ class Rules:
             new = [violation for violation in violations if _offence(violation) not in followed]
             if new:
                 tables = self.rows.bring(tables, partial(self._touched, new))
-            conflicts, moved = [], False
+            undecided, moved = [], False
             for violation in violations:
                 offence = _offence(violation)
                 after = None if offence in followed else self._followed(violation, tables)
                 followed.add(offence)
                 if after is None:
-                    conflicts.append(broken(violation))
+                    undecided.append(violation)
                 else:
                     tables, moved = after, True
             if not moved:
-                return Kept(tables, tuple(conflicts), max(count, len(conflicts)))
+                return Kept(tables, self._conflicts(undecided), max(count, len(undecided)))
         message = f"decisions about rules broke others {_ROUNDS_MAX} times over"
         raise LimitExceededError(message, hint="change a branch so that fewer rules are broken")
+
+    def _conflicts(self, violations: Iterable[Violation]) -> tuple[Conflict, ...]:
+        """The violations as conflicts; an edge without its node says what goes with the node."""
+
+        def node_of(violation: Violation) -> DeletedNode | None:
+            if violation.rule not in (Rule.STRANDED, Rule.ENDPOINT):
+                return None
+            node = self._node(self.view.catalog.type_named(violation.type_name), violation)
+            by_ours = violation.rule is Rule.ENDPOINT
+            return DeletedNode(node.table_key, str(violation.value), by_ours=by_ours)
+
+        told = ((broken(each), node_of(each)) for each in violations)
+        return tuple(self.cascades.tell_nodes(told))
 
     def _violations(self, tables: dict[TableKey, Merged]) -> tuple[list[Violation], int]:
         """What the merge breaks, as much of it as can be named, and how much there is."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
@@ -47,7 +47,7 @@ class _Brief(reprlib.Repr):
             return self._dataclass(x, level)
         if isinstance(x, Mapping):
             return self.repr_dict(dict(x), level)
-        if hasattr(x, "num_rows") and hasattr(x, "column_names"):
+        if _is_table(x):
             return f"<{x.num_rows:,} rows of {', '.join(x.column_names)}>"[: self.maxother]
         return super().repr1(x, level)
 
@@ -57,8 +57,16 @@ class _Brief(reprlib.Repr):
             return f"{name}(...)"
         shown = {field.name: getattr(value, field.name) for field in fields(value) if field.repr}
         parts = (
-            f"{field}={self.repr1(held, level - 1)}"
+            f"{field.lstrip('_')}={self.repr1(held, level - 1)}"
             for field, held in shown.items()
-            if held is not None and not (hasattr(held, "__len__") and not len(held))
+            if held is not None and (_is_table(held) or not _is_empty(held))
         )
         return f"{name}({', '.join(parts)})"
+
+
+def _is_table(value: object) -> bool:
+    return hasattr(value, "num_rows") and hasattr(value, "column_names")
+
+
+def _is_empty(value: object) -> bool:
+    return isinstance(value, Sized) and not len(value)

@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import ACTOR_LENGTH_MAX, MESSAGE_LENGTH_MAX
 from omnigraph.model.arguments import misfit_error, require_text
+from omnigraph.model.brief import brief
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.model.streams import StreamBatch
@@ -58,6 +59,7 @@ _INTERNAL: Final = frozenset({"ref", "generation"})
 """Fields of a commit that are bookkeeping."""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Commit:
     """One point of a graph's history.
@@ -172,7 +174,8 @@ def require_message(message: str | None) -> str | None:
     if message is None:
         return None
     if (lone := _SURROGATE.search(require_text(message, "message"))) is not None:
-        fault = f"the message has {lone[0]!r} at character {lone.start() + 1}, which is no text"
+        place = lone.start() + 1
+        fault = f"the message has {lone[0]!r} at character {place}, which is not valid Unicode"
         raise InvalidParameterError(fault, hint="write the message in UTF-8", name="message")
     if len(message) > MESSAGE_LENGTH_MAX:
         fault = f"the message has {len(message)} characters; the limit is {MESSAGE_LENGTH_MAX}"

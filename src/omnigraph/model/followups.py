@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Self
 
 from omnigraph.errors import BranchNotFoundError, ErrorCode, OmnigraphError, StaleHeadError
+from omnigraph.model.brief import brief
 from omnigraph.model.names import BranchName
 
 
@@ -20,6 +21,7 @@ class FollowUp(StrEnum):
     OPTIMIZE = "optimize"
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class FollowUpFailure:
     """A failed step after a commit. The commit has landed, and must not be repeated.

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from omnigraph.model.brief import brief
 
+
+@brief
 @dataclass(frozen=True, slots=True)
 class LetGo:
     """When a commit was let go, and by which rule."""

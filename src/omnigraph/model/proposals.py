@@ -172,6 +172,7 @@ class Proposal:
         )
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Review:
     """Where a proposal stands now.

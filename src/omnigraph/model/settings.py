@@ -19,6 +19,7 @@ from omnigraph.limits import (
     VECTOR_REFINE_MAX,
 )
 from omnigraph.model.arguments import require_text
+from omnigraph.model.brief import brief
 from omnigraph.model.durations import require_duration
 from omnigraph.model.query_limits import (
     NO_LIMIT,
@@ -215,6 +216,7 @@ _KINDS: Final[Mapping[SettingKey, _Word | _Number | _Limit | _Duration | _Addres
 }
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One setting of a graph.

@@ -9,9 +9,11 @@ from typing import Any, Self
 from omnigraph.errors import InvalidParameterError
 from omnigraph.limits import STREAM_NAME_LENGTH_MAX
 from omnigraph.model.arguments import require_text
+from omnigraph.model.brief import brief
 from omnigraph.model.ids import CommitId
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class StreamBatch:
     """One micro-batch of a stream.
@@ -58,6 +60,7 @@ class StreamBatch:
         return cls(stream, checkpoint, number, digest)
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class StreamRecord:
     """The newest batch of a stream on a branch.

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from omnigraph.model.brief import brief
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName, TagName
 from omnigraph.wording import format_instant
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Tag:
     """A name for a commit.

@@ -100,33 +100,33 @@ def _read_text(file: Path) -> str:
 
 def _read_groups(path: str, groups: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(groups, dict):
-        _refuse(f"{path}: groups is no table of names and members")
+        _refuse(f"{path}: groups is not a table of names and members")
     read: dict[str, tuple[str, ...]] = {}
     for name, members in groups.items():
         if not isinstance(members, list) or not all(isinstance(each, str) for each in members):
-            _refuse(f"{path}: groups.{name} is no list of actors")
+            _refuse(f"{path}: groups.{name} is not a list of actors")
         read[name] = tuple(members)
     return read
 
 
 def _read_protections(path: str, protected: Any) -> tuple[Protection, ...]:
     if not isinstance(protected, dict):
-        _refuse(f"{path}: protected is no table of branches and numbers of approvals")
+        _refuse(f"{path}: protected is not a table of branches and numbers of approvals")
     for pattern, approvals in protected.items():
         if isinstance(approvals, bool) or not isinstance(approvals, int) or approvals < 0:
-            _refuse(f"{path}: protected.{pattern} is no number of approvals")
+            _refuse(f"{path}: protected.{pattern} is not a number of approvals")
     return tuple(Protection(pattern, approvals) for pattern, approvals in protected.items())
 
 
 def _read_tests(path: str, tests: Any) -> tuple[PolicyTest, ...]:
     if not isinstance(tests, list):
-        _refuse(f"{path}: tests is no array of tables: write [[tests]]")
+        _refuse(f"{path}: tests is not an array of tables: write [[tests]]")
     return tuple(_read_test(f"{path}: test {index}", test) for index, test in enumerate(tests, 1))
 
 
 def _read_test(where: str, fields: Any) -> PolicyTest:
     if not isinstance(fields, dict):
-        _refuse(f"{where} is no table")
+        _refuse(f"{where} is not a table")
     _refuse_other_keys(where, fields, _TEST_KEYS)
     texts = {key: _require_string(f"{where}: {key}", value) for key, value in fields.items()}
     if texts.get("expect") not in _EXPECTED:

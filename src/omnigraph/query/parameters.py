@@ -13,7 +13,7 @@ from omnigraph.errors import InvalidParameterError
 from omnigraph.lang.diagnostics import nearest
 from omnigraph.model.types import BlobType, PropertyType, VectorType
 from omnigraph.query.ir import Parameter, Query, Value
-from omnigraph.schema.conversion import Reading, convert, convert_scalar, misfit_of_kind
+from omnigraph.schema.conversion import Reading, convert, convert_scalar, is_null, misfit_of_kind
 from omnigraph.schema.values import Misfit
 
 _SHOWN_MAX: Final = 100
@@ -41,7 +41,7 @@ def bind(query: Query, values: Mapping[str, object]) -> Mapping[str, Value]:
     faults = list(_unknown_faults(values, parameters))
     for name, parameter in parameters.items():
         value = values.get(name)
-        if value is not None:
+        if not is_null(value):
             converted = _convert_parameter(parameter, value)
             if isinstance(converted, Misfit):
                 advice = f" ({converted.hint})" if converted.hint else ""
@@ -64,7 +64,7 @@ def _unknown_faults(values: Iterable[str], parameters: Iterable[str]) -> Iterato
         if name not in parameters:
             near = nearest(name.lstrip("$"), parameters)
             advice = f" (did you mean {near}?)" if near else ""
-            yield f"${name[:_SHOWN_MAX]}: there is no such parameter{advice}"
+            yield f"${name[:_SHOWN_MAX]}: the query has no such parameter{advice}"
 
 
 def _signature(query: Query) -> str:

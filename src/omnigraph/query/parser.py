@@ -88,7 +88,7 @@ _GRAMMAR: Final = Grammar(
         "!": "write not",
         ";": "clauses and statements need no ';'",
         "==": "equality is written =",
-        "'": 'a text stands between " and "',
+        "'": 'a text is written between " and "',
         "where": "a condition is a clause of match { … }, or follows with { … }",
         "end": "a case is: case when … then … else … end",
     },
@@ -459,7 +459,7 @@ class _Builder:
                 | ast.Existence()
                 | ast.Subquery()
             ):
-                hint = "here stands a literal, a parameter, now() or null"
+                hint = "give a literal, a parameter, now() or null"
                 self._refuse(value.span, "a value may not depend on a row", hint)
             case _:
                 pass
@@ -501,7 +501,7 @@ class _Builder:
     def _value(self, part: Token | Tree[Token]) -> ast.Expression:
         """The value in parentheses, which may hold conditions elsewhere."""
         if isinstance(part, Tree) and part.data in _CONDITIONS:
-            self._refuse(span_of(part), "a condition is no value")
+            self._refuse(span_of(part), "a condition is not a value")
             return ast.Null(span_of(part))
         return self._expression(part)
 
@@ -569,7 +569,7 @@ class _Builder:
                 return ast.PathCall(ast.PathFunction(function), path, span)
             case function, _ if function not in _FUNCTIONS:
                 hint = did_you_mean(function, _FUNCTIONS)
-                self._refuse(span, f"there is no function {function[:100]}", hint)
+                self._refuse(span, f"the function {function[:100]} does not exist", hint)
             case "type", _:
                 self._refuse(span, "type(…) takes a variable", "write type($x)")
             case function, _ if function in set(ast.PathFunction):
@@ -587,7 +587,7 @@ class _Builder:
         self, name: Token | Tree[Token], span: Span, *, distinct: bool
     ) -> ast.AggregateCall:
         if name != AggregateFunction.COUNT or distinct:
-            self._refuse(span, "* stands in count(*) only", "name a value")
+            self._refuse(span, "* is only valid in count(*)", "name a value")
         return ast.AggregateCall(
             AggregateFunction.COUNT, distinct=False, argument=ast.Star(span), span=span
         )

@@ -231,7 +231,7 @@ class Scope:
             self.uses.parameters.add(name)
             return self.parameters[name]
         if variable.is_anonymous:
-            message = "$_ stands for nothing that could be read"
+            message = "$_ has no values to read"
             self.report.add(QueryCode.UNKNOWN_NAME, variable.span, message, "give it a name")
         elif not self.binds(name):
             self._report_unknown(variable)

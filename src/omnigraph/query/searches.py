@@ -193,7 +193,7 @@ def _row_independent_value(
     if value is None:
         return None
     if not isinstance(value, ir.GivenValue):
-        message, hint = "what is looked for is no plain value", "pass it as a parameter"
+        message, hint = "the search value is not a literal or a parameter", "pass it as a parameter"
         if isinstance(value, ir.ColumnValue):
             message = "the search value must be a literal or a parameter"
     elif value.type != type_:

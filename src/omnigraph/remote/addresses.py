@@ -37,7 +37,7 @@ class Address:
         """
         parts = urlsplit(require_text(text, "the address of a graph"))
         if parts.scheme not in _SCHEMES or not parts.hostname:
-            raise _address_error(text, "is no address of a served graph")
+            raise _address_error(text, "is not the address of a served graph")
         if parts.username is not None or parts.password is not None:
             # The address is shown in messages; a password must not be.
             message = "the address of a graph has a name or a password in it"

@@ -206,7 +206,7 @@ def _repetition_findings(
 def _unknown_property(
     at: Path, owner: Declaration, annotation: str, name: str, columns: Columns
 ) -> Finding:
-    message = f"{owner.name}: {annotation} names {name[:100]}, which is not a property of it"
+    message = f"{owner.name}: {annotation} names {name[:100]}, which is not one of its properties"
     return Finding(SchemaCode.UNKNOWN_PROPERTY, at, message, did_you_mean(name, columns))
 
 

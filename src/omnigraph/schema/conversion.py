@@ -73,6 +73,17 @@ def convert(type_: PropertyType, value: object, reading: Reading) -> ConvertedVa
             assert_never(type_)
 
 
+def is_null(value: object) -> bool:
+    """Whether a value is null, also as the libraries of data frames have it: `NA` and `NaT`."""
+    if value is None:
+        return True
+    kind = type(value)
+    if kind.__module__.startswith("pandas."):
+        return kind.__name__ in ("NAType", "NaTType")
+    # Of the scalars of NumPy, only a time without a value has a name for that.
+    return kind.__module__ == "numpy" and kind.__name__ == "datetime64" and str(value) == "NaT"
+
+
 def _without_numpy(value: Any) -> object:
     """A scalar of NumPy as Python's own value; an array stays what it is."""
     if getattr(value, "ndim", 1):
@@ -133,7 +144,7 @@ def _misfit_of_text(type_: Scalar, text: str, misfit: Misfit) -> Misfit:
         try:
             date.fromisoformat(day[0])
         except ValueError:
-            return Misfit(misfit.reason, f"there is no day {day[0]}")
+            return Misfit(misfit.reason, f"the day {day[0]} does not exist")
     return misfit
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from omnigraph.errors import ErrorCode, InvalidInputError
 from omnigraph.lang.diagnostics import Severity
+from omnigraph.model.brief import brief
 
 
 class SchemaCode(StrEnum):
@@ -72,6 +73,7 @@ Path = tuple[str | int, ...]
 """A place in a sequence of declarations: `(2, "properties", 0, "default")`."""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One rule broken at one place.

@@ -137,7 +137,7 @@ def _type_refusal(
     if retyping is Retyping.IMPOSSIBLE:
         return Refusal(
             ChangeCode.NO_CONVERSION,
-            f"there is no conversion of {place} from {pair}",
+            f"{place} cannot be converted from {pair}",
             f"{_replacement_way(old, new)}, or {_export_way(change)}",
         )
     if retyping is Retyping.CONVERT and new.name not in change.conversions:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Final, Self, assert_never
 
 from omnigraph.limits import ROWS_CHECKED_PER_SECOND, VALUES_WRITTEN_PER_SECOND
+from omnigraph.model.brief import brief
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.change_codes import ChangeCode
 
@@ -149,6 +150,7 @@ class Refusal:
     way: str
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class SchemaStep:
     """One change of a schema.

@@ -40,7 +40,7 @@ class SigningKeys:
             self._keys = _read_file(Path(place))
             self._read_at = time.monotonic()
         elif place.startswith("http://") and not is_loopback(urlsplit(place).hostname or ""):
-            message = f"jwt.jwks is {place}: whoever is on the way could put other keys there"
+            message = f"jwt.jwks is {place}: without TLS, others could replace the keys"
             raise InvalidInputError(message, hint="use https")
 
     def find(self, key_id: str | None) -> Any:

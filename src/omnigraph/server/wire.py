@@ -359,7 +359,8 @@ class ConflictAnswer(BaseModel):
     """What two branches changed in ways that exclude each other, or a rule they break together.
 
     `base`, `ours` and `theirs` are values of a property, or rows. `edges` counts the edges that
-    were deleted along with a node; `reasons` names rules that the row breaks besides.
+    were deleted along with the node that it decides about; `reasons` names rules that the row
+    breaks besides.
     """
 
     kind: str

@@ -428,7 +428,7 @@ class Tables:
             # Looked for only now: the first request of a reader is one that every reader needs.
             if self.exists(location):
                 raise
-            message = f"there is no table at {self.uri(location)}"
+            message = f"the table at {self.uri(location)} does not exist"
             hint = "its files may be gone: see 'omnigraph check'"
             raise NotFoundError(message, hint=hint, code=ErrorCode.NOT_FOUND) from failure
         if ref is not None:

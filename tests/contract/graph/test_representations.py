@@ -45,6 +45,10 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     shown["revisions"] = graph.schema.history()[0]
     shown["snapshot"] = graph.snapshot()
     shown["check"] = graph.check()
+    shown["commit"] = graph.commits.list()[0]
+    shown["setting"] = graph.settings.list()[0]
+    shown["copy"] = graph.copy(folder / "copy")
+    shown["index"] = graph.indexes.list()[0]
     shown["optimize"] = graph.optimize()
     shown["cleanup"] = graph.cleanup(keep_commits=1, older_than="0s")
     graph.mutate(UPDATE, {"a": 3}, branch="draft")
@@ -60,6 +64,10 @@ def test_results_fit_a_screen(results: dict[str, object]) -> None:
 
 
 def test_results_show_their_facts(results: dict[str, object]) -> None:
+    query = repr(results["query"])
+    assert "table=<200 rows of t.name, t.b>" in query
+    assert "None" not in repr(results["commit"])
+    assert "findings" not in repr(results["copy"]), "what is empty is left out"
     assert "mode='append'" in repr(results["load"])
     assert "inserted=200" in repr(results["load"])
     assert "updated=1" in repr(results["mutation"])

@@ -84,3 +84,37 @@ def test_scalars_of_numpy_are_values(world):
     assert world.graph.query(query, given).rows() == [{"p.name": "Ada"}]
     with pytest.raises(IntegrityError, match="datetime64 is not of type DateTime"):
         world.load({"Person": [{"name": "Bob", "seen": np.datetime64(1, "ns")}]})
+
+
+MISSING: Final[dict[str, dict[str, Any]]] = {
+    "of pandas": {"age": pd.NA, "weight": pd.NA, "happy": pd.NA, "born": pd.NaT, "seen": pd.NaT},
+    "of NumPy": {"born": np.datetime64("NaT", "D"), "seen": np.datetime64("NaT", "us")},
+}
+
+
+@pytest.mark.parametrize("values", MISSING.values(), ids=MISSING)
+def test_missing_values_of_libraries_are_null(world, values):
+    rows = [{"name": "Ada", **SCALARS}, {"name": "Bob", **values}]
+    world.load({"Person": rows})
+    assert world.rows("Person")["Bob"] == {"name": "Bob", **dict.fromkeys(SCALARS)}
+
+
+def test_missing_value_is_a_parameter(world):
+    world.load({"Person": [{"name": "Ada"}]})
+    query = "query q($age: I32?) { match { $p: Person } return { coalesce($age, 7) as age } }"
+    assert world.graph.query(query, {"age": pd.NA}).rows() == [{"age": 7}]
+
+
+def test_records_of_a_frame_are_rows(world):
+    frame = pd.DataFrame(
+        {
+            "name": ["Ada", "Bob"],
+            "age": pd.array([36, None], dtype="Int64"),
+            "happy": pd.array([True, None], dtype="boolean"),
+            "seen": pd.to_datetime(["2024-02-29T01:02:03Z", None], utc=True),
+        }
+    )
+    world.load({"Person": frame.to_dict("records")})
+    found = world.rows("Person")
+    world.load({"Person": frame}, mode="overwrite")
+    assert found == world.rows("Person")

@@ -15,10 +15,19 @@ from omnigraph.errors import (
     NotAllowedError,
 )
 from omnigraph.graph import Graph
-from omnigraph.merge.conflicts import ConflictKind, MergeConflictError
+from omnigraph.merge.conflicts import Conflict, ConflictKind, MergeConflictError
 from omnigraph.merge.outcomes import Outcome
 from tests.contract.merge.oracle import Rows
-from tests.contract.merge.worlds import Changes, change, conflict_keys, edge, node, rows_of, world
+from tests.contract.merge.worlds import (
+    Changes,
+    change,
+    conflict_keys,
+    edge,
+    node,
+    rows_of,
+    use,
+    world,
+)
 
 RULED = """
 node P { name: String @key  mail: String?  rank: I32?  first: String?  last: String?
@@ -219,16 +228,50 @@ def hub(request, tmp_path: Path) -> tuple[Graph, str, str]:
     return graph, "theirs", "ours"
 
 
-def test_a_conflict_counts_the_edges_deleted_with_its_node(hub):
-    graph, _, _ = hub
+def test_a_conflict_counts_the_edges_deleted_with_its_node(hub, engine):
+    graph = use(hub[0], engine)
     [conflict] = refused(graph).conflicts
     assert (conflict.kind, conflict.id) == (ConflictKind.DELETE_VS_UPDATE, "hub")
     # All four were deleted with it, although one leads to a node that stays deleted.
     assert (conflict.edges, conflict.edge_counts) == (4, {"K": 4})
-    assert "along with 4 edges" in str(conflict)
+    assert str(conflict).endswith("(4 edges were deleted along with the node)")
     assert conflict.to_json()["edges"] == 4
     [shown] = graph.merge("draft", dry_run=True).conflicts
     assert shown == conflict
+
+
+@pytest.mark.parametrize("deleting", ["theirs", "ours"])
+def test_an_edge_that_needs_a_deleted_node_counts_the_edges_deleted_with_it(
+    deleting, engine, tmp_path
+):
+    graph = use(world(tmp_path / "graph", HUB, RULED.replace("@card(0..2)", "")), engine)
+    graph.branches.create("draft")
+    new: Changes = {"K": {"new": edge("new", "x", "hub")}}
+    both(graph, **{deleting: DELETED, "ours" if deleting == "theirs" else "theirs": new})
+
+    [conflict] = refused(graph).conflicts
+
+    assert (conflict.kind, conflict.id) == (ConflictKind.ORPHAN_EDGE, "new")
+    assert (conflict.edges, conflict.edge_counts) == (4, {"K": 4})
+    assert str(conflict).endswith("(4 edges were deleted along with the node)")
+    assert Conflict.from_json(conflict.to_json()) == conflict
+    [shown] = graph.merge("draft", dry_run=True).conflicts
+    assert shown == conflict
+    graph.merge("draft", resolve="ours" if deleting == "theirs" else "theirs")
+    assert rows_of(graph)["K"].keys() == KEPT | {"new"}
+
+
+def test_a_changed_edge_of_a_deleted_node_counts_the_edges_deleted_with_it(hub):
+    graph, having, deleting = hub
+    changed: Changes = {"K": {"in": edge("in", "x", "hub", 5)}}
+    change(graph, changed, branch="main" if having == "ours" else "draft")
+
+    [conflict] = refused(graph, decisions(at("hub", take=deleting))).conflicts
+
+    assert (conflict.kind, conflict.id) == (ConflictKind.DELETE_VS_UPDATE, "in")
+    assert conflict.edge_counts == {"K": 4}
+    # A filter removes hidden types from the counts, and not from texts.
+    assert [reason for reason in conflict.reasons if "edges" in reason] == []
 
 
 def test_a_node_that_is_kept_keeps_its_edges(hub):
@@ -350,7 +393,8 @@ def test_a_conflict_names_the_three_values(graph):
     assert str(update) == "divergent_update: P 'x' mail is 'a' in ours and 'b' in theirs"
     assert (delete.base, delete.ours, delete.theirs) == (ruled("y"), None, ruled("y", rank=3))
     assert str(delete) == (
-        "delete_vs_update: P 'y' was deleted by ours, along with 1 edge, and changed by theirs"
+        "delete_vs_update: P 'y' was deleted by ours and changed by theirs "
+        "(1 edge was deleted along with the node)"
     )
 
 

@@ -1,6 +1,7 @@
 """Imported graphs through Spark: every branch and commit, with the rows that are recorded."""
 
 import json
+import shutil
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.support.originals import (
     BRANCHES,
     answers,
     ours,
+    recorded_commits,
     rows_by_commit,
     theirs,
     unpack,
@@ -22,10 +24,10 @@ def test_spark_reads_every_branch_and_commit(spark, release, tmp_path):
     source, target = unpack(f"{release}/graph", tmp_path), tmp_path / "ours.omni"
     omnigraph.import_original(source, target)
 
-    def rows(**options):
+    def rows(graph, **options):
         lines = []
         for name in TYPES:
-            reader = spark.read.format("omnigraph").option("graph", str(target))
+            reader = spark.read.format("omnigraph").option("graph", str(graph))
             for option, value in options.items():
                 reader = reader.option(option, value)
             for row in reader.load(name).toArrow().to_pylist():
@@ -33,9 +35,14 @@ def test_spark_reads_every_branch_and_commit(spark, release, tmp_path):
         return ours(lines)
 
     for branch in BRANCHES:
-        assert rows(branch=branch) == theirs(answers(release)["branches"][branch])
+        assert rows(target, branch=branch) == theirs(answers(release)["branches"][branch])
     for commit_id, expected in rows_by_commit(release).items():
-        assert rows(commit=commit_id) == expected
+        assert rows(target, commit=commit_id) == expected
+    shutil.rmtree(source)
+    moved = target.rename(tmp_path / "moved.omni")
+    # The versions of main name no place.
+    for commit in recorded_commits(release, "deep/er") + recorded_commits(release, "review/1"):
+        assert rows(moved, commit=commit[0]) == rows_by_commit(release)[commit[0]]
 
 
 def _line(name, row):

@@ -343,7 +343,7 @@ def test_a_rule_that_is_not_valid_is_refused_where_it_is(place, rules, fault):
         ("rules = 3", "rules is no text"),
         ("", "rules is missing"),
         ('rules = "rules.cedar"\nrule = 1', "unknown key 'rule'"),
-        ('rules = "rules.cedar"\n[groups]\na = "b"', "groups.a is no list of actors"),
+        ('rules = "rules.cedar"\n[groups]\na = "b"', "groups.a is not a list of actors"),
         ('rules = "rules.cedar"\n[[tests]]\nactor = "a"', "test 1: expect is neither"),
         (
             'rules = "rules.cedar"\n[[tests]]\nexpect = "deny"\naction = "reed"',

@@ -258,6 +258,6 @@ def test_remote_load_that_is_not_allowed_says_so(served, people):
 
 @pytest.mark.parametrize("entry", [sparse("0"), special("0", tarfile.SYMTYPE)])
 def test_client_refuses_a_sparse_or_special_file_of_an_export(tmp_path, entry):
-    with pytest.raises(InvalidInputError, match="is no file of an export"):
+    with pytest.raises(InvalidInputError, match="is not a file of an export"):
         unpack_folder(io.BytesIO(members(entry)), tmp_path)
     assert list(tmp_path.iterdir()) == []

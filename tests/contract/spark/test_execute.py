@@ -239,7 +239,7 @@ def test_a_table_that_executors_cannot_read_is_told_as_storage_tells_it(engine, 
     with pytest.raises(NotFoundError) as caught:
         engine.run(asked, data(table))
 
-    assert caught.value.message == f"there is no table at {table.address.uri}"
+    assert caught.value.message == f"the table at {table.address.uri} does not exist"
     assert caught.value.code is ErrorCode.NOT_FOUND
 
 

@@ -15,11 +15,11 @@ TYPES = {
 # fmt: off
 REFUSED = [
     ('{"type": "Person", "name": "Ada"}',
-     '"name" stands beside "type", and properties go into "data"'),
+     '"name" is beside "type", and properties go into "data"'),
     ('{"edge": "Knows", "from": "a", "to": "b", "since": "2024-01-31"}',
-     '"since" stands beside "edge", and properties go into "data"'),
+     '"since" is beside "edge", and properties go into "data"'),
     ('{"edge": "Knows", "src": "a", "dst": "b"}',
-     '"src" stands beside "edge", and the ends of an edge are "from" and "to"'),
+     '"src" is beside "edge", and the ends of an edge are "from" and "to"'),
     ('{"type": "Person", "dat": {"name": "Ada"}}', "did you mean data?"),
     ('{"type": "Person", "shoe": 43}', 'properties go into "data"'),
     ('{"name": "Ada"}', 'it has neither "type" nor "edge" (write {"type"'),

@@ -128,7 +128,7 @@ def test_every_fault_is_named_at_once():
     with pytest.raises(InvalidParameterError) as caught:
         bind(asked, {"nam": "x", "age": "old", "born": 3})
     message = str(caught.value)
-    assert "$nam: there is no such parameter (did you mean name?)" in message
+    assert "$nam: the query has no such parameter (did you mean name?)" in message
     assert "$name: String is missing" in message
     assert "$age: old is not of type I32" in message
     assert "$born: 3 is not of type Date" in message

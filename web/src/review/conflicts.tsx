@@ -80,6 +80,12 @@ export function Conflicts(props: ConflictsProps): JSX.Element {
   );
 }
 
+/** The message without its kind, and without the edges, which have a line of their own. */
+function whatIsBroken(conflict: ConflictAnswer): string {
+  const message = conflict.message.replace(`${conflict.kind}: `, "");
+  return (conflict.edges ?? 0) > 0 ? message.replace(/ \([\d,]+ edges? (was|were) deleted along with the node\)$/, "") : message;
+}
+
 function ConflictCard({
   conflict,
   decisions,
@@ -113,13 +119,13 @@ function ConflictCard({
       </header>
       {isViolation(conflict) || conflict.kind === "schema" ? (
         <p>
-          <Text value={conflict.message.replace(`${conflict.kind}: `, "")} max={1_000} />
+          <Text value={whatIsBroken(conflict)} max={1_000} />
         </p>
       ) : null}
       {(conflict.edges ?? 0) > 0 && (
         <p>
-          Along with it {plural(conflict.edges ?? 0, "edge")} {conflict.edges === 1 ? "was" : "were"} deleted. To keep the
-          node is to keep {conflict.edges === 1 ? "it" : "them"}.
+          {plural(conflict.edges ?? 0, "edge")} {conflict.edges === 1 ? "was" : "were"} deleted along with the node. If you
+          keep the node, you keep {conflict.edges === 1 ? "it" : "them"}.
         </p>
       )}
       {(conflict.reasons ?? []).map((reason) => (

@@ -94,7 +94,7 @@ def _require_server(address: str, place: str) -> None:
 
 
 def _no_address(address: str) -> str:
-    return f"{address[:200]!r} is no address of a server of Spark Connect"
+    return f"{address[:200]!r} is not a valid address of a Spark Connect server"
 
 
 def _unavailable_error(message: str, place: str) -> InvalidInputError:

@@ -66,11 +66,11 @@ def read_line(
     except json.JSONDecodeError as cause:
         # The fault of a line that is cut off is reported behind the line's end.
         column = min(cause.pos, len(text.rstrip())) + 1
-        return refusal(text, f"it is no JSON: {cause.msg}, column {column}")
+        return refusal(text, f"it is not valid JSON: {cause.msg}, column {column}")
     except (ValueError, RecursionError) as cause:
         return refusal(text, f"it cannot be read: {cause}")
     if not isinstance(document, Object):
-        return refusal(text, "it is no object of JSON")
+        return refusal(text, "it is not a JSON object")
     if of_type is not None and not _is_envelope_of(of_type, document):
         return _read_flat(of_type, document, position)
     return _read_envelope(document, text, position, types, ignores_unknown=ignores_unknown)
@@ -196,7 +196,7 @@ def _faults(
 
 def _describe_misplaced(type_: SchemaType, name: str, known: Iterable[str]) -> str:
     """The message for a member that does not belong beside the type."""
-    beside = f'"{name[:100]}" stands beside "{word_of(type_)}"'
+    beside = f'"{name[:100]}" is beside "{word_of(type_)}"'
     if any(property_.name == name for property_ in type_.properties):
         return f'{beside}, and properties go into "data"'
     if isinstance(type_, EdgeType) and name in _OTHER_ENDS:

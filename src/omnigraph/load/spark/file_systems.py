@@ -104,5 +104,5 @@ def read_contents(
             assert isinstance(split, FileSplit), "it has a file"
             if split.file.path != SparkFile(url, byte_count, modified_at):
                 message = f"{url} was replaced while it was loaded"
-                raise StorageError(message, hint="load again, and let nobody write meanwhile")
+                raise StorageError(message, hint="load again while no other process writes to it")
             yield number, replace(split, file=replace(split.file, path=content.as_buffer()))

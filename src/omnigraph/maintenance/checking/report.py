@@ -62,6 +62,7 @@ _SENTENCES: Final = {
 }
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that breaks an invariant, or is worth knowing.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.maintenance.checking.report import Finding
+from omnigraph.model.brief import brief
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class CopyResult:
     """What a copy did. The target is complete.
