@@ -55,6 +55,8 @@ VALUES = (
     RefusedValues("a parameter is null", "$x: I64", r"\$x: I64 may not be null", {"x": None}),
     RefusedValues("a parameter is ill-typed", "$x: I64", r"\$x: 2.5 is not", {"x": 2.5}),
     RefusedValues("a truth is no number", "$x: I64", r"\$x: true is not", {"x": True}),
-    RefusedValues("a parameter is unknown", "$x: I64", r"\$y: the query has no such", {"x": 1, "y": 1}),
+    RefusedValues(
+        "a parameter is unknown", "$x: I64", r"\$y: the query has no such", {"x": 1, "y": 1}
+    ),
     RefusedValues("a number is too large", "$x: U32", r"\$x: the number", {"x": 2**32}),
 )
