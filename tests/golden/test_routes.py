@@ -38,13 +38,17 @@ def describe(document: Mapping[str, Any]) -> Iterator[str]:
                 yield f"  {each['in']} {each['name']}{need}: {kind(each['schema'])}"
             for media, body in route.get("requestBody", {}).get("content", {}).items():
                 yield f"  body {media}: {kind(body.get('schema', {}))}"
+            problems = []
             for status, answer in sorted(route["responses"].items()):
                 contents = [
                     f"{media}: {kind(each.get('schema', {}))}"
                     for media, each in answer.get("content", {}).items()
                 ]
-                yield f"  {status} {', '.join(contents)}".rstrip()
-            yield ""
+                if contents == ["application/problem+json: Problem"]:
+                    problems.append(status)
+                else:
+                    yield f"  {status} {', '.join(contents)}".rstrip()
+            yield f"  problems {' '.join(problems)}\n"
 
 
 def test_routes_are_those_recorded(tmp_path: Path) -> None:
