@@ -221,8 +221,6 @@ class Transactions:
                         raise
                     base = None
 
-    # The base to plan on.
-
     def _remembered(self, request: WriteRequest) -> _Base | None:
         """The state in which this handle left the branch, unless others write to it."""
         left = self._manifest.left(request.branch)
@@ -277,8 +275,6 @@ class Transactions:
             return
         if found.created_at is not None and found.created_at > begun_at:
             raise branch_deleted_error(left.branch)
-
-    # Plan and stage: nothing refers to what is written.
 
     def _plan(
         self, request: WriteRequest, base: _Base, planner: Callable[[View], WritePlan[Report]]
@@ -341,8 +337,6 @@ class Transactions:
             else:
                 record_batch(self._manifest, self._clock, draft)
         return WriteOutcome(plan.report, write.view, commit)
-
-    # Claim: from here on a sidecar says how to finish or undo the write.
 
     def _take_turns(self, write: StagedPlan[Any]) -> AbstractContextManager[None]:
         """Queue behind other writers of the branch and its tables; after a timeout, go on without.
@@ -483,8 +477,6 @@ class Transactions:
     def _head(self, pin: TablePin) -> int:
         return self._store.tables.head_version(pin.location, ref=pin.ref)
 
-    # Apply, publish and settle.
-
     def _land(self, claimed: _Claim[Report]) -> WriteOutcome[Report]:
         """Move the heads and publish them; if that fails, finish or undo it by recovery."""
         write, intent = claimed.write, claimed.intent
@@ -577,8 +569,6 @@ class Transactions:
         except OmnigraphError as failure:
             # The commit is published. The next writer deletes the sidecar.
             _log.warning("the sidecar of %s stays: %s", intent.operation_id, failure)
-
-    # Retries, and what must hold for them.
 
     def _require_retry(
         self, write: StagedPlan[Any], failure: ConflictError | BranchNotFoundError, attempt: int
