@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from pyspark import SparkContext
 
 from omnigraph import graph
 from omnigraph.cli.exits import Exit
@@ -159,7 +158,7 @@ def test_a_mistake_is_answered_by_one_message_and_the_next_step(here: Run, name:
 def test_spark_without_java_names_the_remedy(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     # Another test of this process may have started Spark already.
     monkeypatch.setattr(session, "_running_session", lambda: None)
-    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(session, "_own_gateways", [])
     monkeypatch.setattr(java, "find_java", lambda: None)
 
     answer = here(*QUERY, "-e", ALL, "--engine", "spark")

@@ -53,14 +53,14 @@ def room(path: str) -> str:
 
 
 def repeated_classes(sources: Iterable[Source]) -> list[str]:
-    """Public class names that two modules define and no mirror explains."""
-    modules = defaultdict[str, list[str]](list)
+    """Public class names that two modules of one room define and no mirror explains."""
+    modules = defaultdict[tuple[str, str], list[str]](list)
     for source in sources:
         for name in definitions(source, ast.ClassDef):
-            modules[name].append(source.path)
+            modules[room(source.path), name].append(source.path)
     return sorted(
         f"{name}: {first} and {second}"
-        for name, paths in modules.items()
+        for (_, name), paths in modules.items()
         for first, second in combinations(paths, 2)
         if not name.startswith("_") and frozenset([first, second]) not in MIRRORS
     )
@@ -96,7 +96,7 @@ def unexpected(offences: Iterable[str]) -> list[str]:
     return [each for each in offences if each.partition(":")[0] not in RENAMED_SOON]
 
 
-def test_no_two_modules_define_a_public_class_of_one_name():
+def test_no_two_modules_of_a_room_define_a_public_class_of_one_name():
     assert unexpected(repeated_classes(every_source())) == []
 
 
@@ -118,9 +118,13 @@ def planted(**texts: str) -> list[Source]:
     return [Source.parse(f"{name.replace('__', '/')}.py", text) for name, text in texts.items()]
 
 
-def test_a_class_that_is_defined_twice_is_noticed():
-    sources = planted(merge__run="class Report: ...", query__report="class Report: ...")
-    assert repeated_classes(sources) == ["Report: merge/run.py and query/report.py"]
+def test_a_class_that_is_defined_twice_in_a_room_is_noticed():
+    sources = planted(
+        merge__run="class Report: ...",
+        merge__spark__run="class Report: ...",
+        query__report="class Report: ...",
+    )
+    assert repeated_classes(sources) == ["Report: merge/run.py and merge/spark/run.py"]
 
 
 def test_private_and_mirrored_classes_may_be_defined_twice():

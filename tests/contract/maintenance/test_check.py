@@ -181,7 +181,7 @@ def test_what_is_wrong_with_who_looks_is_not_wrong_with_the_graph(graph, monkeyp
         graph.check(engine="x")
     # Another test of this process may have started Spark already.
     monkeypatch.setattr("omnigraph.engine.spark.session._running_session", lambda: None)
-    monkeypatch.setattr("pyspark.SparkContext._gateway", None)
+    monkeypatch.setattr("omnigraph.engine.spark.session._own_gateways", [])
     monkeypatch.setattr("omnigraph.engine.spark.java.find_java", lambda: None)
     with pytest.raises(InvalidInputError, match="needs Java"):
         graph.check(engine="spark")

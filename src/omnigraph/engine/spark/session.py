@@ -47,6 +47,11 @@ from omnigraph.limits import (
     SPARK_SHUFFLE_PARTITIONS_PER_CORE,
 )
 
+_own_gateways: Final[list[Any]] = []
+"""The way to the JVM that this module has started; the first one stays in use."""
+
+_OWN_PROPERTY: Final = "omnigraph.started"
+
 _REMOTE_VARIABLE: Final = "SPARK_REMOTE"
 
 PLAN_SETTINGS: Final[Mapping[str, str]] = {
@@ -121,13 +126,17 @@ def open_session(settings: SessionSettings | None = None) -> SparkSession:
         conf = SparkConf(loadDefaults=False).setAll(list(spark_options(settings).items()))
         with _environment(_worker_environment(settings)):
             # A JVM outlives its session; it cannot be started again with other options.
-            if SparkContext._gateway is None:  # noqa: SLF001
+            if not _own_gateways:
                 _start(conf, settings)
+            try:
+                context = SparkContext.getOrCreate(conf)
+            except Py4JError as cause:
+                raise _no_cluster_error(settings) from cause
             try:
                 return SparkSession.builder.config(conf=conf).getOrCreate()
             except Py4JError as cause:
                 # Spark stops the context of a cluster that it cannot reach.
-                _stop_context()
+                context.stop()
                 raise _no_cluster_error(settings) from cause
 
 
@@ -167,12 +176,6 @@ def _no_cluster_error(settings: SessionSettings) -> InvalidInputError:
     message = f"Spark did not start: its master {settings.chosen_master} does not answer"
     hint = f"check {_place_of_master(settings)}, and that the cluster runs; or use local[*]"
     return InvalidInputError(message, hint=hint, code=ErrorCode.ENGINE_UNAVAILABLE)
-
-
-def _stop_context() -> None:
-    context = SparkContext._active_spark_context  # noqa: SLF001
-    if context is not None:
-        context.stop()
 
 
 def plan_session(session: SparkSession) -> SparkSession:
@@ -299,8 +302,12 @@ def _running_session() -> SparkSession | None:
         return None
     if is_connect(session):
         return session
-    # A context that was stopped directly leaves its session behind.
-    return session if session.sparkContext._jsc is not None else None  # noqa: SLF001
+    try:
+        _ = session.sparkContext.startTime
+    except AttributeError:
+        # A context that was stopped directly leaves its session behind.
+        return None
+    return session
 
 
 def _start(conf: SparkConf, settings: SessionSettings) -> None:
@@ -341,7 +348,14 @@ def _launch(conf: SparkConf, settings: SessionSettings, java: Path, start: Start
         for descriptor in (writes, *inherited):
             os.close(descriptor)
         threading.Thread(target=_relay, args=(reads,), daemon=True, name="spark-stderr").start()
+    _own_gateways.append(gateway)
     SparkContext(conf=conf, gateway=gateway)
+    SparkContext.setSystemProperty(_OWN_PROPERTY, "true")
+    if gateway.jvm.java.lang.System.getProperty(_OWN_PROPERTY) is None:
+        # The caller had started a JVM before, and stopped its session: Spark goes on in that one.
+        gateway.shutdown()
+        gateway.proc.kill()
+        gateway.proc.wait()
 
 
 def _launch_gateway(conf: SparkConf, process: dict[str, Any]) -> Any:
