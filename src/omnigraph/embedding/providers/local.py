@@ -85,9 +85,13 @@ def _package() -> Path:
     spec = find_spec("wordllama")
     folders = spec.submodule_search_locations if spec is not None else None
     folder = Path(next(iter(folders))) if folders else None
-    if _lacks_readers() or folder is None or not ((folder / _WEIGHTS).exists() and (folder / _TOKENIZER).exists()):
+    if (
+        _lacks_readers()
+        or folder is None
+        or not ((folder / _WEIGHTS).exists() and (folder / _TOKENIZER).exists())
+    ):
         message = "the model local, the default, needs packages that are not installed"
-        hint = "pip install 'omnigraph[embeddings]', or choose another model"
+        hint = "pip install 'omnigraph[embeddings]', or name another model"
         raise InvalidInputError(message, hint=hint, code=ErrorCode.NOT_INSTALLED)
     return folder
 
