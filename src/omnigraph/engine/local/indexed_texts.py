@@ -242,7 +242,7 @@ class IndexedTextSearcher:
         budget: Budget,
     ) -> _TextScores:
         """The rows that the index finds: more of them while the last may be among the best."""
-        limit = None if best is None else best + max(best, TEXT_CANDIDATES_SPARE)
+        limit = None if best is None else best + max(best // 2, TEXT_CANDIDATES_SPARE)
         fragment_ids = np.array([*ranking.split.indexed])
         while True:
             rows, is_everything = find_texts(
