@@ -659,7 +659,7 @@ KEPT_WORD_COUNTS_MAX: Final = 1 << 14
 INDEXED_TEXT_ROWS_MIN: Final = 1 << 12
 """Rows of a fragment from which on an index finds its texts; those of smaller ones are analysed."""
 
-TEXT_CANDIDATES_SPARE: Final = 16
+TEXT_CANDIDATES_SPARE: Final = 8
 """Rows that an index of texts is asked for beyond those that are wanted."""
 
 TEXT_CANDIDATES_GROWTH: Final = 4

@@ -68,5 +68,6 @@ def test_row_versions_are_encoded_as_lance_encodes_them(grown):
 
 def test_ranges_of_row_ids_are_read_by_lance():
     encoded = encode_row_id_ranges(np.array([3, 900, 0]), np.array([5, 903, 1]))
-    sequence = RowIdSequence.from_inline_metadata(RowIdMeta.from_json(encoded))
+    meta = RowIdMeta.from_json(encoded)  # type: ignore[misc, call-arg]
+    sequence = RowIdSequence.from_inline_metadata(meta)
     assert sequence.to_pyarrow().to_pylist() == [3, 4, 900, 901, 902, 0]

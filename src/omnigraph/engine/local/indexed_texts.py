@@ -24,6 +24,7 @@ from omnigraph.engine.search_parts import are_best, rows_that_pass
 from omnigraph.limits import (
     INDEXED_TEXT_ROWS_MIN,
     KEPT_LOOKUP_ROWS_MAX,
+    KEPT_TABLE_BYTES_MAX,
     KEPT_WORD_COUNTS_MAX,
     TAKEN_SHARE_MAX,
     TEXT_CANDIDATES_GROWTH,
@@ -31,9 +32,9 @@ from omnigraph.limits import (
     TEXT_CANDIDATES_SPARE,
 )
 from omnigraph.relational.searches import READ, SCORE, Relevance, TextSearch, TextTest
-from omnigraph.search.analysis import TokenColumn, analyse_column, words_of
+from omnigraph.search.analysis import TokenColumn, analyse, analyse_column, words_of
 from omnigraph.search.bm25 import TextStatistics, scores
-from omnigraph.search.words import count_words, measure
+from omnigraph.search.words import count_words, measure, similar_terms, terms_of
 from omnigraph.storage.columns import read_fragments
 from omnigraph.storage.indexes import TableIndex
 from omnigraph.storage.tables import ROW_ADDRESS, Table, TableAddress
@@ -80,8 +81,7 @@ def split_texts(table: Table, search: Relevance | TextSearch) -> TextSplit | Non
     that have the word. Updates are in small fragments, so those are analysed if they are few.
     """
     index = find_word_index(table, search.column, search.analyzer)
-    if index is None or (isinstance(search, TextSearch) and search.test is TextTest.FUZZY):
-        # Lance tries 50 similar words at most, and only of rows that the index covers.
+    if index is None:
         return None
     key = "text split", index.name, INDEXED_TEXT_ROWS_MIN
     return table.fact(key, lambda: _split(table, index))
@@ -97,6 +97,14 @@ def _split(table: Table, index: TableIndex) -> TextSplit | None:
     loose = tuple(id_ for id_ in rows if id_ not in indexed)
     are_few = sum(rows[id_] for id_ in loose) <= KEPT_LOOKUP_ROWS_MAX
     return TextSplit(indexed, loose) if indexed or are_few else None
+
+
+def _are_few(table: Table, count: int) -> bool:
+    """Whether it is faster to look at the texts of so many rows than to scan all of them."""
+    # A scan of a smaller table is in memory, with its tokens.
+    return table.count_bytes() > KEPT_TABLE_BYTES_MAX or count <= (
+        TAKEN_SHARE_MAX * table.count_rows()
+    )
 
 
 class IndexedTextSearcher:
@@ -137,7 +145,7 @@ class IndexedTextSearcher:
         statistics = texts.statistics(words)
         statistics += self._count_having(table, column, words, texts.uncounted)
         found_count = sum(statistics.frequencies.values())
-        if best is None and found_count > TAKEN_SHARE_MAX * table.count_rows():
+        if best is None and not _are_few(table, found_count):
             return None
         shown = ["id", *beside] if best is not None else ["id"]
         names = list(dict.fromkeys([*shown, search.column]))
@@ -177,18 +185,24 @@ class IndexedTextSearcher:
         if split is None:
             return None
         has_all, fragment_ids = search.test is TextTest.MATCH_TEXT, np.array([*split.indexed])
+        query = search.query
+        if split.indexed and search.test is TextTest.FUZZY:
+            similar = self._similar_words(table, search, split, budget)
+            if similar is None:
+                return None
+            query = similar
         find = partial(
             find_texts,
             table,
             search.column,
-            search.query,
+            query,
             fragment_ids=fragment_ids,
             has_all=has_all,
         )
         names, parts = ["id", search.column], []
-        if split.indexed:
+        if split.indexed and query:
             addresses, _ = find(columns=[ROW_ADDRESS])
-            if addresses.num_rows > TAKEN_SHARE_MAX * table.count_rows():
+            if not _are_few(table, addresses.num_rows):
                 return None
             found, _ = find(columns=names)
             budget.require_bytes(found.nbytes)
@@ -199,6 +213,26 @@ class IndexedTextSearcher:
             ids += rows["id"].take(pa.array(rows_that_pass(search, tokens))).chunks
         return pa.table({"id": pa.chunked_array(ids, pa.string())})
 
+    def _similar_words(
+        self, table: Table, search: TextSearch, split: TextSplit, budget: Budget
+    ) -> str | None:
+        """The words that are similar to those of a query; None if a scan has to find them.
+
+        Lance's own fuzzy search tries 50 similar words at most.
+        """
+        column = TextColumn(search.column, search.analyzer)
+        vocabulary = self._lengths.measure(table, column, split.indexed, budget.check).vocabulary
+        if vocabulary is None or search.analyzer is Analyzer.RAW:
+            return None
+        tokens = terms_of(analyse(search.analyzer, search.query))
+        similar = {
+            term for token in tokens for term in similar_terms(vocabulary, token, search.edits_max)
+        }
+        # Lance analyses words again, and some stems have another stem.
+        if any(terms_of(analyse(search.analyzer, term)) != (term,) for term in similar):
+            return None
+        return " ".join(sorted(similar))
+
     def _find_best(
         self,
         ranking: _Ranking,
@@ -208,7 +242,7 @@ class IndexedTextSearcher:
         budget: Budget,
     ) -> _TextScores:
         """The rows that the index finds: more of them while the last may be among the best."""
-        limit = None if best is None else best + max(best, TEXT_CANDIDATES_SPARE)
+        limit = None if best is None else best + max(best // 2, TEXT_CANDIDATES_SPARE)
         fragment_ids = np.array([*ranking.split.indexed])
         while True:
             rows, is_everything = find_texts(

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -86,19 +87,31 @@ class FileTexts:
         return int(self.counts[at]) if is_there else 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class VersionTexts:
     """The texts of some fragments of a version.
 
     Attributes:
         files: What is known of which texts have a word.
-        uncounted: The fragments of which that is not known, or not any more.
+        outdated: The same of files of which many texts were deleted since.
+        uncounted: The fragments of these, and of files of which nothing is known.
+        is_complete: Whether something is known of every file.
     """
 
     texts: int
     tokens: int
     files: tuple[FileTexts, ...]
+    outdated: tuple[FileTexts, ...]
     uncounted: frozenset[int]
+    is_complete: bool
+
+    @cached_property
+    def vocabulary(self) -> tuple[str, ...] | None:
+        """Every token of the texts, and some of deleted texts; None if that is unknown."""
+        if not self.is_complete:
+            return None
+        every = (term for file in (*self.files, *self.outdated) for term in file.terms.to_pylist())
+        return tuple(dict.fromkeys(every))
 
     def statistics(self, terms: Iterable[str]) -> TextStatistics:
         """Their statistics; frequencies without those of `uncounted`."""
@@ -184,6 +197,7 @@ class TextLengths:
         deleted = deleted_offsets(table, fragments)
         texts = tokens = 0
         files: list[FileTexts] = []
+        outdated: list[FileTexts] = []
         uncounted: set[int] = set()
         unmeasured: list[int] = []
         for fragment in fragments:
@@ -201,13 +215,21 @@ class TextLengths:
             if _is_current(known[path], gone):
                 files.append(known[path])
             else:
+                outdated.append(known[path])
                 uncounted.add(fragment.fragment_id)
         if unmeasured:
             has_text = filters.is_not_null(column.name)
             rows = table.read([ROW_ADDRESS], filter_text=has_text, fragment_ids=unmeasured).num_rows
             tokens += round(rows * tokens / max(texts, 1))
             texts += rows
-        return VersionTexts(texts, tokens, tuple(files), frozenset({*uncounted, *unmeasured}))
+        return VersionTexts(
+            texts,
+            tokens,
+            tuple(files),
+            tuple(outdated),
+            frozenset({*uncounted, *unmeasured}),
+            is_complete=not unmeasured,
+        )
 
     def _read(
         self,
