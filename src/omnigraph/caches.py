@@ -19,11 +19,7 @@ _DIGEST_BYTES: Final = 32
 
 
 def cache_directory() -> Path:
-    """The user's cache directory of this package.
-
-    Raises:
-        RuntimeError: the user has no home.
-    """
+    """The user's cache directory of this package."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "omnigraph"
 
@@ -72,11 +68,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _read_own(path: Path) -> bytes:
-    """The content of a file that no other user can have written.
-
-    Raises:
-        OSError: there is none.
-    """
+    """The content of a file that no other user can have written."""
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
         facts = os.fstat(file.fileno())
         if facts.st_uid != os.geteuid() or facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

@@ -146,11 +146,7 @@ _NTH: Final = re.compile("[1-9][0-9]{0,8}")
 
 
 def arm_from_environment(text: str) -> None:
-    """Arm this process as `OMNIGRAPH_FAILPOINTS` says; unknown words are rejected.
-
-    Raises:
-        InvalidInputError: the text names no failpoint or no action. Nothing was armed.
-    """
+    """Arm this process as `OMNIGRAPH_FAILPOINTS` says; unknown words are rejected."""
     traps = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, _, rest = entry.partition("=")

@@ -166,11 +166,7 @@ def _call(workspace: Workspace, params: types.CallToolRequestParams) -> types.Ca
 
 @contextmanager
 def _translate_errors(shown: Callable[[Facts], Facts]) -> Iterator[None]:
-    """Re-raise our errors as those of the protocol.
-
-    Raises:
-        MCPError: the block raised an error.
-    """
+    """Re-raise our errors as those of the protocol."""
     try:
         with _report_bugs():
             yield
@@ -181,12 +177,7 @@ def _translate_errors(shown: Callable[[Facts], Facts]) -> Iterator[None]:
 
 @contextmanager
 def _report_bugs() -> Iterator[None]:
-    """Log errors that are not ours, and tell the agent nothing of them: they may have any value.
-
-    Raises:
-        OmnigraphError: the block raised one.
-        MCPError: the block raised another error.
-    """
+    """Log errors that are not ours, and tell the agent nothing of them: they may have any value."""
     try:
         yield
     except (OmnigraphError, MCPError):

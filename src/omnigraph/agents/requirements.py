@@ -8,11 +8,7 @@ from omnigraph.errors import ErrorCode, InvalidInputError
 
 
 def require_mcp() -> None:
-    """Require the SDK of the Model Context Protocol.
-
-    Raises:
-        InvalidInputError: it is not installed.
-    """
+    """Require the SDK of the Model Context Protocol."""
     if find_spec("mcp") is None:
         message = "serving agents needs mcp, which is not installed"
         hint = "pip install 'omnigraph[agents]'"

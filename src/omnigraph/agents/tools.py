@@ -56,12 +56,7 @@ class AgentTool:
         }
 
     def call(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a call.
-
-        Raises:
-            InvalidParameterError: an argument is missing, unknown or invalid.
-            OmnigraphError: what the graph refuses.
-        """
+        """Answer a call."""
         for name in self.required:
             if name not in arguments:
                 message = f"{self.name}: the argument {name} is missing"
@@ -81,11 +76,7 @@ def list_tools(workspace: Workspace) -> tuple[AgentTool, ...]:
 
 
 def find_tool(workspace: Workspace, name: str) -> AgentTool:
-    """The tool of a name.
-
-    Raises:
-        InvalidParameterError: there is none.
-    """
+    """The tool of a name."""
     for tool in list_tools(workspace):
         if tool.name == name:
             return tool

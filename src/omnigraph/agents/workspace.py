@@ -52,12 +52,7 @@ class Workspace:
         writes: bool = True,
         limits: Mapping[str, Any] | None = None,
     ) -> Self:
-        """The workspace of an agent that starts from the branch of a handle, and writes to another.
-
-        Raises:
-            InvalidNameError: there can be no branch of that name.
-            NotAllowedError: it is main, or the branch that the agent starts from.
-        """
+        """The workspace of an agent: it starts from one branch, and writes to another."""
         own = BranchName.parse(branch)
         if own.is_main or own == graph.snapshot().branch:
             message = f"agents cannot write to branch {own}, which is for reviewed changes"
@@ -70,11 +65,7 @@ class Workspace:
         return str(self.graph.snapshot().branch)
 
     def reader(self, at: str | None = None) -> AnyGraph:
-        """A handle on a branch, a commit or a tag; on the agent's own branch once there is one.
-
-        Raises:
-            NotFoundError: there is none of that name, or the agent may not read it.
-        """
+        """A handle on a branch, a commit or a tag; on the agent's own branch once there is one."""
         if at is not None:
             named = require_text(at, "at")
             snapshot = self.graph.point(named)
@@ -86,11 +77,7 @@ class Workspace:
         return self.graph
 
     def writer(self) -> AnyGraph:
-        """A handle on the agent's branch, which is created if there is none.
-
-        Raises:
-            NotAllowedError: the workspace, or the policy, allows no writes.
-        """
+        """A handle on the agent's branch, which is created if there is none."""
         if not self.writes:
             message = "this server only reads"
             raise NotAllowedError(message, hint="start it without --read-only")
@@ -115,11 +102,7 @@ class Workspace:
     def query(
         self, text: str, params: Mapping[str, object] | None, at: str | None
     ) -> dict[str, Any]:
-        """The rows of a read query.
-
-        Raises:
-            LimitExceededError: there are more than an agent can read.
-        """
+        """The rows of a read query."""
         limits = {**self.limits, "max_rows": AGENT_ROWS_MAX}
         result = self.reader(at).query(require_text(text, "query"), params, **limits)
         return {
@@ -137,12 +120,7 @@ class Workspace:
     def search(
         self, type_name: str, property_name: str, text: str, limit: int, at: str | None
     ) -> dict[str, Any]:
-        """The rows of a type whose text, or whose meaning, is nearest to a text, best first.
-
-        Raises:
-            TypeNotFoundError: there is no such type.
-            InvalidParameterError: the type has no such property, or it cannot be searched.
-        """
+        """The rows of a type whose text, or whose meaning, is nearest to a text, best first."""
         statement = self._search_statement(
             require_text(type_name, "type"),
             require_text(property_name, "property"),
@@ -250,12 +228,7 @@ class Workspace:
         }
 
     def propose(self, title: str, description: str) -> dict[str, Any]:
-        """Propose the agent's branch to the people who review what is merged.
-
-        Raises:
-            InvalidInputError: the branch has nothing to merge.
-            NotAllowedError: the workspace allows no writes.
-        """
+        """Propose the agent's branch to the people who review what is merged."""
         writer = self.writer()
         proposal = writer.proposals.create(
             self.branch, title, into=self.base, description=description

@@ -44,12 +44,7 @@ class LocalAlgorithms:
     topologies: Topologies
 
     def run(self, algorithm: Algorithm) -> tuple[pa.Table, Rounds | None]:
-        """The rows of the result, in the order of the nodes.
-
-        Raises:
-            NotFoundError: a node to start from does not exist.
-            StorageError: a table could not be read, or an edge has no end.
-        """
+        """The rows of the result, in the order of the nodes."""
         values, rounds = self._compute(algorithm)
         schema = columns_of(algorithm)
         columns = [*self._keys, *(self._column(value) for value in values)]

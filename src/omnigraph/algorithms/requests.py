@@ -78,11 +78,7 @@ class ShortestPaths:
 
 
 def parse_nodes(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Ids by type, of texts such as `Person/ada`.
-
-    Raises:
-        InvalidParameterError: a text has another form.
-    """
+    """Ids by type, of texts such as `Person/ada`."""
     ids: dict[str, tuple[str, ...]] = {}
     for text in texts:
         name, slash, id_ = text.partition("/")

@@ -26,12 +26,7 @@ class AlgorithmRunner(Protocol):
     def run_algorithm(
         self, algorithm: Algorithm, selection: EdgeSelection
     ) -> tuple[pa.Table | Frame, Rounds | None]:
-        """The rows of the result, where the engine has them, and how it ended.
-
-        Raises:
-            NotFoundError: a node to start from does not exist.
-            StorageError: a table could not be read.
-        """
+        """The rows of the result, where the engine has them, and how it ended."""
         ...
 
 
@@ -46,12 +41,6 @@ def run_algorithm(
 
     Args:
         edges: The names of the edge types that it follows; all when None.
-
-    Raises:
-        TypeNotFoundError: the schema has no type of a name.
-        NotFoundError: a node to start from does not exist.
-        InvalidInputError: there is nothing to follow, or no such engine.
-        StorageError: a table could not be read.
     """
     selection = select(view, edges)
     if isinstance(algorithm, ShortestPaths):

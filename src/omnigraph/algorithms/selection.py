@@ -39,12 +39,7 @@ class EdgeSelection:
 
 
 def select(view: View, names: Iterable[str] | None) -> EdgeSelection:
-    """The edge types of these names, or all of the schema, with the node types at their ends.
-
-    Raises:
-        TypeNotFoundError: the schema has no type of a name.
-        InvalidInputError: a name is that of a node type, or there is no edge type.
-    """
+    """The edge types of these names, or all of the schema, with the node types at their ends."""
     catalog = view.catalog
     types = catalog.types_named(names)
     if names is not None and (wrong := [type_ for type_ in types if isinstance(type_, NodeType)]):

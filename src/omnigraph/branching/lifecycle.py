@@ -54,14 +54,6 @@ def create(
     Args:
         tip_since: A time from which on the snapshot was read as the newest of its branch; None if
             it is another one. Retention lets no commit go that was the newest a moment ago.
-
-    Raises:
-        AlreadyExistsError: the graph has a branch or a tag of that name. It is untouched.
-        CommitLetGoError: the snapshot's commit was let go. Nothing was created.
-        InvalidNameError: a branch above or below the name by path exists, or the name has the form
-            of a commit id.
-        BranchNotFoundError: the snapshot's branch was deleted meanwhile. Nothing was created.
-        ConflictError: the snapshot's branch is being deleted. Nothing was created.
     """
     _require_free(name)
     branch = Branch(name, clock.ulid(), source.ref, source.head.commit_id, clock.now())
@@ -105,23 +97,12 @@ def create(
 
 
 def delete(manifest: Manifest, clock: Clock, name: BranchName) -> None:
-    """Remove a branch's name; its refs are kept for branches that merged it, and for `cleanup`.
-
-    Raises:
-        BranchNotFoundError: the graph has no such branch.
-        NotAllowedError: it is main, or other branches build on it.
-    """
+    """Remove a branch's name; its refs are kept for branches that merged it, and for `cleanup`."""
     _delete(manifest, clock, require_deletable(manifest, name))
 
 
 def delete_unmoved(manifest: Manifest, clock: Clock, branch: Branch, head: CommitId) -> None:
-    """Delete this very branch, and no later one of its name, if it is still at a commit.
-
-    Raises:
-        BranchNotFoundError: it is gone. Another branch of its name is untouched.
-        NotAllowedError: other branches build on it.
-        StaleHeadError: it is not at that commit. It is unchanged.
-    """
+    """Delete this very branch, and no later one of its name, if it is still at a commit."""
     if manifest.names.ref_of(branch.name) != branch.ref:
         message = f"branch {branch.name} was deleted, and another branch has its name now"
         raise BranchNotFoundError(message, hint="see 'omnigraph branch list'")
@@ -156,12 +137,7 @@ def _withdraw(manifest: Manifest, branch: Branch, failure: BaseException) -> Non
 
 
 def require_deletable(manifest: Manifest, name: BranchName) -> Branch:
-    """The branch, if it may be deleted now.
-
-    Raises:
-        BranchNotFoundError: the graph has no such branch.
-        NotAllowedError: it is main, or other branches build on it.
-    """
+    """The branch, if it may be deleted now."""
     if name.is_main:
         message = "main cannot be deleted"
         raise NotAllowedError(message, hint="it stays as long as its graph; others can be deleted")
@@ -256,11 +232,7 @@ def _require_unused(manifest: Manifest, branch: Branch) -> None:
 
 
 def require_head(snapshot: Snapshot, expected: CommitId) -> None:
-    """Refuse to delete a branch that is not at a commit.
-
-    Raises:
-        StaleHeadError: it is at another one.
-    """
+    """Refuse to delete a branch that is not at a commit."""
     actual = snapshot.head.commit_id
     if expected != actual:
         message = (

@@ -30,14 +30,7 @@ def create_tag(
     actor: str | None = None,
     message: str | None = None,
 ) -> Tag:
-    """Give a commit a name.
-
-    Raises:
-        AlreadyExistsError: a tag or a branch has the name. It is untouched.
-        CommitLetGoError: the commit was let go. Nothing was created.
-        CommitNotFoundError: the commit can no longer be read. Nothing was created.
-        ConflictError: it took so long that the commit may have been removed. Nothing was created.
-    """
+    """Give a commit a name."""
     started = clock.now()
     # The commit's own row does not always say which ref it was made on.
     place = manifest.at(commit)

@@ -42,12 +42,7 @@ class Feed:
     def poll(
         self, place: Snapshot, after: CommitId | None, *, limit: int, wanted: Filter | None
     ) -> Batch:
-        """The commits after a cursor, up to a snapshot; without a cursor, from the first one.
-
-        Raises:
-            FeedGapError: the cursor's commit is not in the snapshot's history, or the commits after
-                it cannot be read any more.
-        """
+        """The commits after a cursor, up to a snapshot; without a cursor, from the first one."""
         head, history = place.head, self.manifest.history(place)
         walk = lineage.first_parents(head.commit_id, history.find)
         newer = commits_after(after, walk, place.branch)[::-1]
@@ -65,9 +60,6 @@ class Feed:
 
         Args:
             find: Finds the commit before it.
-
-        Raises:
-            FeedGapError: the commit before it cannot be read any more.
         """
         if commit.parent is None or commit.is_maintenance:
             parent = commit.parent or commit.commit_id
@@ -92,9 +84,6 @@ def commits_after(
 
     Args:
         walk: The commits of the branch, newest first.
-
-    Raises:
-        FeedGapError: the cursor's commit is not among them.
     """
     newer: list[Commit] = []
     for commit in walk:

@@ -72,9 +72,6 @@ class Comparer(Protocol):
         Args:
             before: The earlier version; None if there is none, and so with `after`.
             lifts: How rows of either version become rows of the type; when None, they are such.
-
-        Raises:
-            StorageError: a table could not be read.
         """
         ...
 
@@ -127,10 +124,6 @@ class Filter:
             catalog: The schema of the first point.
             points: Where types have the given names: at the first of these points that has a type
                 of that name, or until it was dropped.
-
-        Raises:
-            InvalidParameterError: there is no such kind or operation.
-            NotFoundError: no point has such a type.
         """
         names = require_texts(types, "types")
         origins = None
@@ -194,9 +187,6 @@ def compare_graphs(
 
     Args:
         steps: Compares the schemas, where they or the identities of types and properties differ.
-
-    Raises:
-        StorageError: a table could not be read.
     """
     wanted = wanted or Filter()
     ops = frozenset(Op) if wanted.ops is None else frozenset(wanted.ops)

@@ -8,11 +8,7 @@ from omnigraph.errors import ErrorCode, InvalidInputError
 
 
 def require_server() -> None:
-    """Require the packages of the extra `server`.
-
-    Raises:
-        InvalidInputError: it is not installed. Nothing was started.
-    """
+    """Require the packages of the extra `server`."""
     names = ("fastapi", "uvicorn", "pydantic_settings", "jwt", "prometheus_client", "zstandard")
     missing = [name for name in names if find_spec(name) is None]
     if missing:

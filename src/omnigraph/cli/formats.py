@@ -34,12 +34,7 @@ class Format(StrEnum):
 
 
 def write_result(result: pa.Table, wanted: Format) -> None:
-    """Write a result to standard output.
-
-    Raises:
-        OutputClosedError: the reader has stopped reading.
-        StorageError: standard output cannot be written.
-    """
+    """Write a result to standard output."""
     if wanted is Format.TABLE:
         render.show_pages(result.column_names, _pages(result))
     elif wanted is Format.ARROW:

@@ -37,11 +37,7 @@ class Place:
         return is_address(self.uri)
 
     def require_stored(self) -> str:
-        """The URI of a graph that this command has to reach in its storage.
-
-        Raises:
-            typer.BadParameter: it is the address of a served graph.
-        """
+        """The URI of a graph that this command has to reach in its storage."""
         if self.is_served:
             message = f"{self.uri} is served: this command runs where the graph is stored"
             raise typer.BadParameter(message, param_hint="--store")
@@ -49,22 +45,12 @@ class Place:
 
 
 def open_graph(store: str | None, *, actor: str | None = None, read_only: bool = False) -> AnyGraph:
-    """Open the graph of `--store` or of a profile, wherever it is.
-
-    Raises:
-        typer.BadParameter: no graph is named, or two are.
-        OmnigraphError: it cannot be opened.
-    """
+    """Open the graph of `--store` or of a profile, wherever it is."""
     return open_place(find_place(store), actor=actor, read_only=read_only)
 
 
 def find_place(store: str | None, argument: str | None = None) -> Place:
-    """The graph that a command line names: by an argument, `--store`, or a profile.
-
-    Raises:
-        typer.BadParameter: it names none, or two.
-        NotFoundError: there is no such profile.
-    """
+    """The graph that a command line names: by an argument, `--store`, or a profile."""
     profile = find_profile(store, argument)
     if profile is not None:
         return Place(profile.store, profile.branch)
@@ -76,9 +62,6 @@ def open_place(place: Place, *, actor: str | None = None, read_only: bool = Fals
 
     What a command asks a server is closed with the command. If it wrote, the address is printed on
     standard error when the command ends.
-
-    Raises:
-        OmnigraphError: it cannot be opened.
     """
     handle: AnyGraph
     if place.is_served:
@@ -108,9 +91,6 @@ def ask_first(handle: AnyGraph, deed: str, *, yes: bool) -> None:
 
     Args:
         deed: What the command does, as in "delete branch draft".
-
-    Raises:
-        typer.Exit: the answer is no. Nothing was changed.
     """
     terminal = sys.stdin is not None and sys.stdin.isatty()
     if yes or not terminal or not Place(handle.uri).is_served:

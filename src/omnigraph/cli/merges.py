@@ -31,11 +31,7 @@ DeleteBranch = Annotated[
 
 
 def read_resolutions(given: str | None) -> str | None:
-    """A side, or the text of a file of decisions.
-
-    Raises:
-        NotFoundError: it is neither, and no file has that name.
-    """
+    """A side, or the text of a file of decisions."""
     if given is None or given in _SIDES:
         return given
     try:

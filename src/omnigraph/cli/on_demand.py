@@ -49,11 +49,7 @@ class CommandsOnDemand(TyperGroup):
         TyperGroup(commands=cast("Any", listed)).format_commands(ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command of that name; the error for a subcommand names its group.
-
-        Raises:
-            typer.TyperException: there is no such command.
-        """
+        """The command of that name; the error for a subcommand names its group."""
         try:
             return super().resolve_command(ctx, args)
         except typer.TyperException as error:

@@ -169,11 +169,7 @@ Embed = Annotated[
 
 
 def choose_format(wanted: Format | None, *, json: bool) -> Format:
-    """The format that `--format` and `--json` together name.
-
-    Raises:
-        typer.BadParameter: they name two formats, or bytes for a terminal.
-    """
+    """The format that `--format` and `--json` together name."""
     if json and wanted not in (None, Format.JSON):
         message = f"--json cannot be used with --format {wanted}"
         raise typer.BadParameter(message, param_hint="--format")
@@ -185,11 +181,7 @@ def choose_format(wanted: Format | None, *, json: bool) -> Format:
 
 
 def require_one_store(context: typer.Context, given: str | None, store: str | None) -> str:
-    """The graph's URI, as an argument or as `--store`; either overrides the environment.
-
-    Raises:
-        typer.BadParameter: the command line names two graphs, or none.
-    """
+    """The graph's URI, as an argument or as `--store`; either overrides the environment."""
     source = context.get_parameter_source("store")
     if given is not None and store != given and source is not None and source.name == "COMMANDLINE":
         message = f"it names {store}, but the argument names {given}"
@@ -198,11 +190,7 @@ def require_one_store(context: typer.Context, given: str | None, store: str | No
 
 
 def require_store(store: str | None) -> str:
-    """The graph's URI.
-
-    Raises:
-        typer.BadParameter: neither the command line nor the environment names a graph.
-    """
+    """The graph's URI."""
     if store is None:
         message = "no graph was named: give it, or set OMNIGRAPH_STORE"
         raise typer.BadParameter(message, param_hint="--store")

@@ -17,12 +17,7 @@ class OutputClosedError(Exception):
 
 @contextmanager
 def standard_output() -> Iterator[TextIO]:
-    """Standard output, to write data to.
-
-    Raises:
-        OutputClosedError: the reader has stopped reading.
-        StorageError: it cannot be written; the message says why.
-    """
+    """Standard output, to write data to."""
     if sys.stdout is None:
         message = "standard output is closed"
         raise StorageError(message, hint="leave it open, or send it to a file")

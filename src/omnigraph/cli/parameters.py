@@ -27,10 +27,6 @@ def read_parameters(
 
     Args:
         types: The declared type of each parameter, as written in the query.
-
-    Raises:
-        InvalidParameterError: the document is no JSON object, a pair has no `=`, or a name is
-            given twice.
     """
     values = {} if document is None else _document(document)
     for pair in pairs:

@@ -64,10 +64,6 @@ def find_profile(store: str | None, argument: str | None = None) -> Profile | No
     Args:
         store: The value of `--store`.
         argument: The graph as an argument, of commands that take it so.
-
-    Raises:
-        typer.BadParameter: the command line names a profile and a graph.
-        NotFoundError: there is no such profile.
     """
     context = current_context()
     name, is_typed = context.meta.get(_GIVEN, (None, False))

@@ -48,13 +48,7 @@ class Source:
 
     @classmethod
     def read(cls, file: str | None, text: str | None) -> Source:
-        """The query that `--query` or `-e` gives.
-
-        Raises:
-            typer.BadParameter: both were given, or neither.
-            NotFoundError: there is no such file.
-            InvalidInputError: the file cannot be read, or is not UTF-8.
-        """
+        """The query that `--query` or `-e` gives."""
         if (file is None) == (text is None):
             message = "give the query either by --query FILE or by -e TEXT"
             raise typer.BadParameter(message, param_hint="--query")
@@ -66,11 +60,7 @@ class Source:
     def parameters(
         self, document: str | None, pairs: list[str] | None, *, name: str | None
     ) -> Mapping[str, object]:
-        """The values of `--params` and `--param`, read as the query of that name declares them.
-
-        Raises:
-            InvalidParameterError: they are no parameters.
-        """
+        """The values of `--params` and `--param`, read as the query of that name declares them."""
         types = declared_types(self.text, name) if pairs else {}
         return read_parameters(document, pairs or (), types=types)
 

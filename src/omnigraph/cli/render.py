@@ -126,9 +126,6 @@ def report_of(done: str | None) -> Iterator[None]:
     Args:
         done: The change in words, for an error that keeps the report from being printed; None if
             nothing changed.
-
-    Raises:
-        StorageError: standard output cannot be written. A note says what was done.
     """
     try:
         yield

@@ -10,12 +10,7 @@ from omnigraph.choices import EngineRequest
 
 
 def check_master(master: str | None, engine: EngineRequest | None, *, is_served: bool) -> None:
-    """Refuse a master that nothing would use.
-
-    Raises:
-        typer.BadParameter: the command line names a master and an engine that has none, or a graph
-            that a server loads into.
-    """
+    """Refuse a master that nothing would use."""
     if master is not None and is_served:
         message = "--master has no effect: the server loads the rows with its own Spark"
         raise typer.BadParameter(message, param_hint="--master")

@@ -15,10 +15,6 @@ def read_text(path: str) -> str:
     """The text of a file in UTF-8, or of standard input if the path is `-`.
 
     A byte order mark at its start is dropped.
-
-    Raises:
-        NotFoundError: there is no such file.
-        InvalidInputError: it cannot be read, or is not UTF-8.
     """
     if path == STANDARD_INPUT:
         return _read_standard_input()

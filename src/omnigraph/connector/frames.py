@@ -45,10 +45,6 @@ def type_frame(
         session: When None, the active one, or else a new one.
         columns: Those to read; all when None. Without any, rows are counted from metadata.
         where: A filter that Lance applies (`selections.select_rows`).
-
-    Raises:
-        TypeNotFoundError: the schema has no such type.
-        InvalidParameterError: a column is not there, or Lance cannot apply the filter exactly.
     """
     type_ = view.catalog.type_named(name)
     every = table_schema(type_).names
@@ -73,9 +69,6 @@ def vertices(
     Args:
         qualified: Whether ids are written `Person/ada`. An id is unique within its type; where
             types share ids, GraphFrames needs distinct ones.
-
-    Raises:
-        TypeNotFoundError: the schema has no type of a name.
     """
     nodes = [type_ for type_ in view.catalog.types_named(types) if isinstance(type_, NodeType)]
     ids = {node.name: {"id": _id_column("id", node.name, qualified=qualified)} for node in nodes}
@@ -93,9 +86,6 @@ def edges(
 
     Args:
         qualified: Whether all ids are written as in `vertices`.
-
-    Raises:
-        TypeNotFoundError: the schema has no type of a name.
     """
     edge_types = [type_ for type_ in view.catalog.types_named(types) if isinstance(type_, EdgeType)]
     ids = {

@@ -56,12 +56,7 @@ class Place:
     access: Access
 
     def require_readable(self, types: Iterable[str]) -> None:
-        """Refuse a read that the policy does not allow.
-
-        Raises:
-            NotFoundError: they may not read the branch, which looks as if it were not there.
-            NotAllowedError: they may not read one of the types.
-        """
+        """Refuse a read that the policy does not allow."""
         authority = self.access.authority(self.graph)
         with authority.conceal(self.named):
             authority.require_visible(self.owner)
@@ -110,10 +105,6 @@ def pin(options: Mapping[str, str]) -> Pinned:
     """Resolve the options of a read or a write to a type or a query at one commit.
 
     Whether it may be read is asked when it is (`Place.require_readable`).
-
-    Raises:
-        InvalidParameterError: an option is unknown, missing or ill-formed.
-        NotFoundError: there is no such graph, branch, commit, tag, version or type.
     """
     given = by_name(options)
     unknown = sorted(given.keys() - set(_OPTIONS))
@@ -163,20 +154,12 @@ def _select_columns(type_: SchemaType, text: str | None) -> tuple[str, ...]:
 
 
 def read_access(given: Mapping[str, str]) -> Access:
-    """Who acts, and under which policy.
-
-    Raises:
-        InvalidParameterError: it is no name of an actor.
-    """
+    """Who acts, and under which policy."""
     return Access.parse(given.get("policy"), require_actor(given.get("actor")))
 
 
 def read_request(given: Mapping[str, str]) -> WriteRequest:
-    """The commit that the options of a write ask for.
-
-    Raises:
-        InvalidParameterError: the branch, the actor or the message is none.
-    """
+    """The commit that the options of a write ask for."""
     return WriteRequest(
         OperationKind.LOAD,
         BranchName.parse(given.get("branch", MAIN)),
@@ -211,11 +194,7 @@ def _find_snapshot(manifest: Manifest, given: Mapping[str, str]) -> Snapshot:
 
 
 def read_number(given: Mapping[str, str], name: str) -> int | None:
-    """An option that is a positive number; None without it.
-
-    Raises:
-        InvalidParameterError: it is something else.
-    """
+    """An option that is a positive number; None without it."""
     text = given.get(name)
     if text is None:
         return None
@@ -226,11 +205,7 @@ def read_number(given: Mapping[str, str], name: str) -> int | None:
 
 
 def read_flag(given: Mapping[str, str], name: str) -> bool:
-    """An option that is true or false; false without it.
-
-    Raises:
-        InvalidParameterError: it is something else.
-    """
+    """An option that is true or false; false without it."""
     text = given.get(name, "false").lower()
     if text not in ("true", "false"):
         message = f"the option {name} is {text!r}, and must be true or false"

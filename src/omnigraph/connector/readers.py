@@ -44,12 +44,7 @@ if TYPE_CHECKING:
 
 
 def declared_schema(pinned: Pinned) -> StructType:
-    """The columns that can be read, in Spark's types. Runs beside the driver.
-
-    Raises:
-        NotFoundError: the policy hides the branch.
-        NotAllowedError: the policy does not allow to read one of the types.
-    """
+    """The columns that can be read, in Spark's types. Runs beside the driver."""
     match pinned:
         case PinnedType():
             pinned.place.require_readable([pinned.type.name])
@@ -62,13 +57,7 @@ def declared_schema(pinned: Pinned) -> StructType:
 
 
 def open_reader(pinned: Pinned, schema: StructType) -> DataSourceReader:
-    """A reader of the columns of the schema, in its order.
-
-    Raises:
-        InvalidInputError: the schema has a column that is not there, or of another type.
-        NotFoundError: the policy hides the branch.
-        NotAllowedError: the policy does not allow to read one of the types.
-    """
+    """A reader of the columns of the schema, in its order."""
     declared = {column.name: column.dataType for column in declared_schema(pinned)}
     for column in schema:
         type_ = declared.get(column.name)
@@ -154,11 +143,7 @@ class QueryReader(DataSourceReader):
 
     @hide_frames()
     def partitions(self) -> list[InputPartition]:
-        """One partition, if the query is small enough for one task.
-
-        Raises:
-            LimitExceededError: its tables are too large for the local engine.
-        """
+        """One partition, if the query is small enough for one task."""
         plan, view = plan_query(self._pinned)
         why = why_not_local(measure_plan(plan, view.data))
         if why is not None:
@@ -181,13 +166,7 @@ def _rows_max(rows: pa.Table) -> int:
 
 
 def plan_query(pinned: PinnedQuery) -> tuple[Plan, View]:
-    """The plan of a query, and the view that it runs on.
-
-    Raises:
-        DiagnosticsError: the text is no query of this graph.
-        InvalidInputError: it changes the graph.
-        InvalidParameterError: a parameter is missing, unknown or ill-typed.
-    """
+    """The plan of a query, and the view that it runs on."""
     query, view = compile_query(pinned)
     return _plan(pinned, query, view), view
 
@@ -198,12 +177,7 @@ def _plan(pinned: PinnedQuery, query: ir.ReadQuery, view: View) -> Plan:
 
 
 def compile_query(pinned: PinnedQuery) -> tuple[ir.ReadQuery, View]:
-    """A query, and the view that it is of.
-
-    Raises:
-        DiagnosticsError: the text is no query of this graph.
-        InvalidInputError: it changes the graph.
-    """
+    """A query, and the view that it is of."""
     store = Store.open(pinned.place.graph)
     snapshot = Manifest(store).at_commit(pinned.place.commit_id)
     view = view_at(store, Catalogs(store.objects), snapshot)

@@ -43,11 +43,7 @@ class _NotExactError(Exception):
 
 
 def select_columns(type_: SchemaType, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names, each of which is a column of the type, and stands once.
-
-    Raises:
-        InvalidParameterError: there is no such column, or a name is repeated.
-    """
+    """The names, each of which is a column of the type, and stands once."""
     every = table_schema(type_).names
     for place, name in enumerate(names):
         if name not in every:
@@ -61,12 +57,7 @@ def select_columns(type_: SchemaType, names: tuple[str, ...]) -> tuple[str, ...]
 
 
 def select_rows(type_: SchemaType, text: str) -> tuple[str, ...]:
-    """The conditions of a filter in Spark's SQL, joined by AND, in Lance's syntax.
-
-    Raises:
-        InvalidParameterError: it is no filter of this type, or Lance might select other rows than
-            Spark.
-    """
+    """The conditions of a filter in Spark's SQL, joined by AND, in Lance's syntax."""
     try:
         tree = parse_one(text, dialect="spark")
     except ParseError as cause:

@@ -92,13 +92,7 @@ class LoadWriter(DataSourceArrowWriter):
 
     @hide_frames()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Load the stored rows, and delete their files.
-
-        Raises:
-            IntegrityError: rows break rules of the schema. Nothing became visible.
-            ConflictError: others changed the same tables meanwhile. Nothing became visible.
-            NotAllowedError: the policy does not allow it. Nothing became visible.
-        """
+        """Load the stored rows, and delete their files."""
         task = self._task
         with (
             task.scratch.hold(),
@@ -193,12 +187,7 @@ def open_loads(manifest: Manifest, clock: Clock, access: Access) -> Loads:
 
 
 def open_writer(options: Mapping[str, str], columns: StructType, *, overwrites: bool) -> LoadWriter:
-    """A writer that loads rows of a type.
-
-    Raises:
-        InvalidParameterError: the options do not say where to, or contradict each other.
-        NotAllowedError: they name the past, or the policy does not allow to load there.
-    """
+    """A writer that loads rows of a type."""
     given = by_name(options)
     if given.keys() & {"commit", "version"}:
         message = "a commit or version cannot be written to"

@@ -94,9 +94,6 @@ def convert_column(
     """The values as their property holds them, as an array of the Arrow type `kind`.
 
     A value that only the exact converter can convert becomes null.
-
-    Raises:
-        Doubt: there are such values, and it is not known which.
     """
     values = _to_plain(values)
     if values.null_count == len(values):
@@ -336,9 +333,6 @@ def read_objects(lines: pa.Array, schema: pa.Schema, *, ignores_unknown: bool = 
     """One row for each of some lines of JSON, each with its newline.
 
     Each line must begin with a brace and hold one object, or Arrow might not survive it.
-
-    Raises:
-        Doubt: a line is not, or not clearly, an object of these columns.
     """
     _, offsets, data = lines.buffers()
     span = np.frombuffer(offsets, np.int32)[lines.offset : lines.offset + len(lines) + 1]

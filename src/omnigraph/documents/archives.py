@@ -25,11 +25,7 @@ _LARGE_SIZE: Final = re.compile(rb"[0-9]{1,3} size=([0-9]{1,19})\n")
 
 
 def archive_pieces(request: object, files: Sequence[Path]) -> Iterator[bytes]:
-    """A request and files as an archive; the same ones give the same bytes.
-
-    Raises:
-        StorageError: a file cannot be read, or changes meanwhile.
-    """
+    """A request and files as an archive; the same ones give the same bytes."""
     data = json.dumps(to_document(request)).encode()
     yield _header(_REQUEST, len(data)) + data + _padding(len(data))
     for number, path in enumerate(files):
@@ -91,12 +87,7 @@ class RequestArchive:
         self.files: list[Path] = []
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes. It stops once, when the request is known; without data it goes on.
-
-        Raises:
-            InvalidInputError: it is not an archive of a request and its files. Some files may have
-                been written.
-        """
+        """Take the next bytes. It stops once the request is known, and goes on without data."""
         self._held += data
         known = self.request
         while len(self._held) >= self._wanted:
@@ -107,11 +98,7 @@ class RequestArchive:
                 return
 
     def finish(self) -> None:
-        """Require that all of the archive has arrived.
-
-        Raises:
-            InvalidInputError: some is missing.
-        """
+        """Require that all of the archive has arrived."""
         if not self._is_whole or self._held:
             raise _archive_error(why="it ends too early")
 
@@ -182,9 +169,6 @@ def unpack_folder(archive: Any, folder: Path) -> None:
 
     Args:
         archive: A file to read from, which need not be able to seek.
-
-    Raises:
-        InvalidInputError: it is no archive, or has a name that leads out of the folder.
     """
     try:
         with tarfile.open(fileobj=archive, mode="r|") as members:
@@ -200,11 +184,7 @@ def unpack_folder(archive: Any, folder: Path) -> None:
 
 
 def first_member(archive: Any) -> Iterator[bytes]:
-    """The first file of an archive, piece by piece.
-
-    Raises:
-        InvalidInputError: it is no archive.
-    """
+    """The first file of an archive, piece by piece."""
     try:
         with tarfile.open(fileobj=archive, mode="r|") as members:
             member = members.next()

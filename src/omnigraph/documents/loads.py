@@ -79,9 +79,6 @@ def send_inputs(
 
     Args:
         make_file: Makes a new file for rows that are in none.
-
-    Raises:
-        NotAllowedError: an input can only be read where the graph is stored.
     """
     sent, files = [], []
     for source in inputs.items:
@@ -161,9 +158,6 @@ def receive_inputs(described: Any, files: Sequence[Path], stack: ExitStack) -> I
 
     Args:
         stack: Closes what is opened for them.
-
-    Raises:
-        InvalidInputError: the description does not fit the files.
     """
     sent = from_document(described, only=CLASSES)
     if not isinstance(sent, list) or len(sent) != len(files):

@@ -103,9 +103,6 @@ def unpack(line: bytes, rest: memoryview, fetch: Fetch) -> Any:
     Args:
         rest: What follows the line.
         fetch: Fetches changed rows that were too many: see `receive_changes`.
-
-    Raises:
-        FormatError: a newer release sent it.
     """
     value = from_document(json.loads(line))
     if isinstance(value, QueryFacts):

@@ -57,9 +57,6 @@ def to_document(value: object) -> Any:
 
     >>> to_document((1, {"a": b"b"}))
     {'$': 'tuple', 'items': [1, {'a': {'$': 'bytes', 'value': 'Yg=='}}]}
-
-    Raises:
-        InvalidInputError: documents cannot have such a value.
     """
     kind = type(value)
     if value is None or kind in (str, int, bool):
@@ -143,10 +140,6 @@ def from_document(document: Any, *, only: frozenset[str] | None = None) -> Any:
 
     Args:
         only: The names of classes that may occur; all of `documents.classes` when None.
-
-    Raises:
-        FormatError: it has a type that this release does not know.
-        InvalidInputError: it is no such document, or has a class that may not occur.
     """
     try:
         return _Reader(only).read(document)
@@ -160,9 +153,6 @@ def parse_json(data: bytes, place: str) -> Any:
 
     Args:
         place: What the text is, and where: errors begin with it.
-
-    Raises:
-        InvalidInputError: it is not JSON; the message says where.
     """
     try:
         return json.loads(data)
@@ -222,11 +212,7 @@ class _Reader:
 
 
 def _require_types(kind: type[Any], fields: Mapping[str, object]) -> None:
-    """Refuse fields that are not of the types that a dataclass declares.
-
-    Raises:
-        TypeError: one is not.
-    """
+    """Refuse fields that are not of the types that a dataclass declares."""
     for name, type_ in _field_types(kind).items():  # type: ignore[arg-type]  # classes have hashes
         if name in fields and not _is_of(fields[name], type_):
             message = f"{name} cannot be {str(fields[name])[:100]!r}"

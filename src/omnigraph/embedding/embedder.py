@@ -35,12 +35,7 @@ class Embedder:
     def embed(
         self, model: str, dimension: int, texts: Iterable[str], follow: Follow | None = None
     ) -> Mapping[str, np.ndarray]:
-        """By its digest, the vector of each text.
-
-        Raises:
-            EmbeddingError: the provider returned no usable vectors.
-            InvalidInputError: there is no such model, or it cannot be used as it is set up.
-        """
+        """By its digest, the vector of each text."""
         wanted = {digest_of(text): text for text in texts}
         missing = [key for key in wanted if (model, dimension, key) not in self._vectors]
         if missing:

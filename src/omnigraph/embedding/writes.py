@@ -56,10 +56,6 @@ class WriteEmbedding:
         Args:
             tables: Whole rows by table, with the columns of a delta.
             find_committed: Finds the rows that these replace, where vectors may be reused.
-
-        Raises:
-            EmbeddingError: a provider failed. Nothing was written.
-            InvalidInputError: a model is not known, or not set up. Nothing was written.
         """
         completed = dict(tables)
         noted: list[tuple[TableKey, NotedRows]] = []

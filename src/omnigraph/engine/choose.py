@@ -104,11 +104,6 @@ def by_size(
     Args:
         measures: At least one, unless there is a constraint. They are read only where nothing else
             decides, so that a generator measures only then.
-
-    Raises:
-        InvalidParameterError: there is no engine of that name.
-        InvalidInputError: Spark was asked for, or is called for, and is not installed.
-        OmnigraphError: the refusal of the constraint.
     """
     asked = asked_engine(wanted)
     if asked is not None:
@@ -128,12 +123,7 @@ def by_size(
 
 
 def asked_engine(wanted: str | None) -> Choice | None:
-    """The engine that is named by argument or environment; None where that is `auto`.
-
-    Raises:
-        InvalidParameterError: there is no engine of that name.
-        InvalidInputError: it is Spark, which is not installed.
-    """
+    """The engine that is named by argument or environment; None where that is `auto`."""
     name = wanted or os.environ.get(ENVIRONMENT_VARIABLE) or EngineRequest.AUTO
     if name == EngineRequest.AUTO:
         return None

@@ -17,11 +17,7 @@ def is_spark_installed() -> bool:
 
 
 def require_spark() -> None:
-    """Require the packages of the extra `spark`.
-
-    Raises:
-        InvalidInputError: it is not installed. Nothing was started.
-    """
+    """Require the packages of the extra `spark`."""
     if missing := _missing_for_spark():
         verb = "is" if len(missing) == 1 else "are"
         message = f"Spark needs {' and '.join(missing)}, which {verb} not installed"
@@ -30,11 +26,7 @@ def require_spark() -> None:
 
 
 def require_pandas() -> None:
-    """Require pandas.
-
-    Raises:
-        InvalidInputError: it is not installed.
-    """
+    """Require pandas."""
     if find_spec("pandas") is None:
         message = "a pandas DataFrame needs pandas, which is not installed"
         hint = f"{INSTALL_SPARK}, or pip install 'pandas<3'; arrow() and rows() need neither"

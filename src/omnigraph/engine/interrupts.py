@@ -33,10 +33,6 @@ def run_interruptibly(
         interrupt: Makes work that runs fail soon; called again until it has.
         patience_seconds: How long the caller waits for that; None for until it has. What takes
             longer is interrupted all the same.
-
-    Raises:
-        LimitExceededError: the time of the budget is up. The work has ended, or will.
-        CancelledError: the budget was cancelled. The work has ended, or will.
     """
     budget.check()
     if not budget.may_end_early and threading.current_thread() is not threading.main_thread():

@@ -62,14 +62,7 @@ class Engine(Protocol):
         ...
 
     def run(self, plan: Plan, data: Data) -> pa.Table:
-        """The plan's rows, in its order, with exactly the columns it declares.
-
-        Raises:
-            InvalidInputError: a computed value does not fit its type.
-            StorageError: a table could not be read.
-            LimitExceededError: the budget of the data does not suffice. What the run held is free.
-            CancelledError: the caller cancelled the run. What it held is free.
-        """
+        """The plan's rows, in its order, with exactly the columns it declares."""
         ...
 
 

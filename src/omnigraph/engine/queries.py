@@ -145,14 +145,6 @@ class Queries:
                 say so.
             admit: Raises if the tables may not be read.
             embedding_model: The model whose vectors are searched, if it is not the schema's.
-
-        Raises:
-            DiagnosticsError: the text is no query of this graph. Nothing was read.
-            InvalidInputError: the model made none of the vectors that are searched.
-            InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
-            EmbeddingError: a provider could not embed a text that is looked for.
-            LimitExceededError: the budget does not suffice. What the query held is free.
-            CancelledError: the query was cancelled. What it held is free.
         """
         query = self._choose(snapshot, source, name)
         admit(query.reads)
@@ -255,11 +247,7 @@ class Queries:
         return _PreparedQuery(plan, data, by_size(engine, measure_plan(plan, data)))
 
     def compile(self, snapshot: Snapshot, source: Source) -> tuple[ir.Query, ...]:
-        """The queries of a text, for the schema of a snapshot.
-
-        Raises:
-            DiagnosticsError: the text is no query of this graph.
-        """
+        """The queries of a text, for the schema of a snapshot."""
         try:
             return self._compiled(snapshot.schema_digest, source)
         except DiagnosticsError:
@@ -280,12 +268,7 @@ def _find_facts(same: _SameQuery) -> _QueryFacts:
 
 
 def choose_query(queries: tuple[ir.Query, ...], name: str | None) -> ir.Query:
-    """The query of that name, or the only one.
-
-    Raises:
-        InvalidParameterError: there is none at all or none of that name, or no name and several to
-            choose from.
-    """
+    """The query of that name, or the only one."""
     if not queries:
         message = "the text has no query"
         raise InvalidParameterError(

@@ -21,11 +21,7 @@ def output_schema(columns: tuple[OutputColumn, ...]) -> pa.Schema:
 
 
 def conform(computed: pa.Table, columns: tuple[OutputColumn, ...]) -> pa.Table:
-    """Give a computed table the declared names and types; values convert exactly.
-
-    Raises:
-        InvalidInputError: a value does not fit its column's type.
-    """
+    """Give a computed table the declared names and types; values convert exactly."""
     schema = output_schema(columns)
     arrays = [_convert(computed.column(place), field) for place, field in enumerate(schema)]
     return pa.Table.from_arrays(arrays, schema=schema)

@@ -44,12 +44,7 @@ class TextVectors:
     def embed(
         self, searches: Sequence[ir.Nearest], given: Given, model: str | None
     ) -> dict[str, tuple[float, ...] | None]:
-        """By the parameters of a lowered query, the vectors of the texts that its searches are for.
-
-        Raises:
-            InvalidInputError: a text is empty or too long, or a model not known or not set up.
-            EmbeddingError: a provider failed.
-        """
+        """The vectors of the texts that a lowered query searches for, by its parameters."""
         vectors: dict[str, tuple[float, ...] | None] = {}
         for part in searches:
             if part.text is None or part.embedded is None:
@@ -84,9 +79,6 @@ class TextVectors:
 
         Whoever runs a query may name a model, and some models are directories of this machine: one
         that the graph knows nothing of is not even looked for.
-
-        Raises:
-            InvalidInputError: it made none.
         """
         for part in searches:
             if part.embedded is None or part.embedded.model == model:
@@ -98,11 +90,7 @@ class TextVectors:
     def notes(
         self, searches: Sequence[ir.Nearest], data: Data, model: str | None
     ) -> tuple[str, ...]:
-        """What searches do not see: rows without the vectors of their texts.
-
-        Raises:
-            InvalidInputError: a text is looked for, and another model made all vectors.
-        """
+        """What searches do not see: rows without the vectors of their texts."""
         notes: dict[str, None] = {}
         for part in searches:
             if part.embedded is None:

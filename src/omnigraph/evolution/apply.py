@@ -92,11 +92,7 @@ class SchemaApplication:
     sees: Callable[[str], bool] = lambda _: True
 
     def steps(self, view: View) -> SchemaPlan:
-        """The steps from the schema of a view to the requested one; nothing is read or written.
-
-        Raises:
-            InvalidInputError: a fill is not an expression that is allowed.
-        """
+        """The steps from the schema of a view to the requested one; nothing is read or written."""
         plan = plan_by_hints(
             view.catalog,
             self.request.schema.catalog,
@@ -135,11 +131,7 @@ class SchemaApplication:
                 compile_fill(old, column.definition, text, new_name=type_.name)
 
     def plan(self, plan: SchemaPlan, view: View) -> WritePlan[ChangeReport]:
-        """What the steps do to each table.
-
-        Raises:
-            MigrationRefusedError: a step is refused, or a hint or a request is wrong.
-        """
+        """What the steps do to each table."""
         plan.require_allowed()
         tables = tuple(self._tables(plan, view))
         choice = by_size(self.request.engine, _measure(tables))
@@ -206,9 +198,6 @@ class SchemaApplication:
 
         Args:
             faults: What is known about the rows that lack values.
-
-        Raises:
-            IntegrityError: rows break rules, or lack values; the report lists them all.
         """
 
         @cache

@@ -61,12 +61,7 @@ class ColumnFiller(Protocol):
     def fill_columns(
         self, fills: Sequence[TableFill], clock: Clock, follow: Follow | None = None
     ) -> list[FilledTable]:
-        """Write the columns of all fragments of these tables; the results in their order.
-
-        Raises:
-            StorageError: a fragment could not be read, or a file not be written.
-            InvalidInputError: the engine cannot run here.
-        """
+        """Write the columns of all fragments of these tables; the results in their order."""
         ...
 
 
@@ -120,11 +115,7 @@ class ColumnValues:
 def fill_fragment(
     table: Table, fragment_id: int, recipes: Sequence[Recipe], copies: Sequence[TableColumn] = ()
 ) -> FilledFragment:
-    """Write the columns of one fragment. Safe to run in any process, and to run twice.
-
-    Raises:
-        StorageError: the fragment could not be read, or the file not be written.
-    """
+    """Write the columns of one fragment. Safe to run in any process, and to run twice."""
     values = ColumnValues(recipes)
     file = write_column_file(
         table, fragment_id, values.fields, reading=values.reads, compute=values, copies=copies
@@ -153,11 +144,7 @@ def join_fragments(fragments: Iterable[FilledFragment]) -> FilledTable:
 
 
 def fill_locally(fills: Sequence[TableFill], follow: Follow | None = None) -> list[FilledTable]:
-    """Fill columns in this process, a few fragments at a time.
-
-    Raises:
-        StorageError: a fragment could not be read, or a file not be written.
-    """
+    """Fill columns in this process, a few fragments at a time."""
     units = [(fill, fragment.id) for fill in fills for fragment in fill.table.fragments()]
     filled: list[FilledFragment] = []
     with ThreadPoolExecutor(max_workers=BACKFILL_THREADS_MAX) as pool:

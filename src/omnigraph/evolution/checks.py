@@ -38,11 +38,7 @@ _RULES: Final = {
 
 
 def require_kept(report: IntegrityReport) -> None:
-    """Refuse a schema change that rows of the graph do not obey.
-
-    Raises:
-        IntegrityError: the report has violations.
-    """
+    """Refuse a schema change that rows of the graph do not obey."""
     if not report.is_clean:
         hint = "fix the rows, or the new schema, and apply it again; nothing was changed"
         raise IntegrityError(report, hint=hint)
@@ -89,9 +85,6 @@ class RuleChecks:
         Args:
             data: Opens the table of each type with the columns that it will have. A column whose
                 nulls are counted must be nullable there: engines do not look for nulls elsewhere.
-
-        Raises:
-            StorageError: a table could not be read.
         """
         rule_set = RuleSet.compile(self.catalog)
         breaches = frozenset(self._breaches())

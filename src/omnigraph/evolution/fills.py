@@ -117,9 +117,6 @@ def parse_fill(text: str) -> Fill:
 
     >>> parse_fill("Person.full=concat(first, ' ', last)")
     Fill(type_name='Person', property='full', expression="concat(first, ' ', last)")
-
-    Raises:
-        InvalidInputError: the text has not this form.
     """
     place, equals, expression = text.partition("=")
     type_name, dot, name = place.strip().partition(".")
@@ -139,11 +136,6 @@ def compile_fill(
         type_: The type before the change; the expression names its properties.
         property_: The property of the new schema that gets the values.
         new_name: The name of the type after the change, for messages, where it differs.
-
-    Raises:
-        InvalidInputError: the text is no expression, uses something else than `ALLOWED`, names a
-            property that the type does not have, or has values of another kind.
-        LimitExceededError: the expression is too long.
     """
     compiler = _Compiler(type_, f"{new_name or type_.name}.{property_.name}", text)
     try:

@@ -23,9 +23,6 @@ def make_recipe(
 
     Args:
         expression: The fill that the caller requested for it.
-
-    Raises:
-        InvalidInputError: the fill is not an expression that is allowed.
     """
     assert column.definition is not None, "system columns are kept"
     target = RecipeTarget(new.name, column.definition)

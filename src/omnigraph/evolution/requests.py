@@ -10,11 +10,7 @@ from omnigraph.schema.change_requests import PropertyPath
 
 
 def parse_fills(texts: Iterable[str]) -> dict[PropertyPath, str]:
-    """By type and property, the expressions of `Type.property=expression`.
-
-    Raises:
-        InvalidInputError: a text has not this form, or two are for one property.
-    """
+    """By type and property, the expressions of `Type.property=expression`."""
     fills: dict[PropertyPath, str] = {}
     for fill in map(parse_fill, texts):
         path = fill.type_name, fill.property
@@ -26,11 +22,7 @@ def parse_fills(texts: Iterable[str]) -> dict[PropertyPath, str]:
 
 
 def parse_conversions(texts: Iterable[str]) -> frozenset[PropertyPath]:
-    """The properties of `Type.property`.
-
-    Raises:
-        InvalidInputError: a text has not this form.
-    """
+    """The properties of `Type.property`."""
     return frozenset(map(_parse_path, texts))
 
 

@@ -73,16 +73,7 @@ class SchemaChanges:
     def apply(
         self, write: WriteRequest, request: ChangeRequest, sees: Callable[[str], bool]
     ) -> SchemaResult:
-        """Carry out a schema change in one commit.
-
-        Raises:
-            NotAllowedError: the actor may not change a type that a step is about, or not read one
-                whose rows it depends on. No row was read.
-            MigrationRefusedError: a step is refused, or a hint or a request is wrong.
-            IntegrityError: rows break rules of the new schema, or values do not convert.
-            ConflictError: others kept changing the tables, or another schema change landed first.
-                Nothing changed.
-        """
+        """Carry out a schema change in one commit."""
         first_digest: str | None = None
 
         def plan(view: View) -> WritePlan[ChangeReport]:

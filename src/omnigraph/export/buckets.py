@@ -41,33 +41,20 @@ def bucket_uri(target: str) -> str:
 
     >>> bucket_uri("s3a://lake/exports/people/")
     's3://lake/exports/people'
-
-    Raises:
-        InvalidInputError: the target does not name a bucket and folder.
     """
     root, name = _split(target)
     return f"{root.uri}/{name}"
 
 
 def _split(target: str) -> tuple[Root, str]:
-    """The root of the objects beside a target, and its name.
-
-    Raises:
-        InvalidInputError: the target does not name a bucket and folder.
-    """
+    """The root of the objects beside a target, and its name."""
     folder, _, name = target.rstrip("/").rpartition("/")
     return Root.in_store(folder), name
 
 
 @contextmanager
 def make_object(target: str, *, replaces: bool) -> Iterator[pa.NativeFile]:
-    """A stream into an object, which is stored at the end of the block.
-
-    Raises:
-        AlreadyExistsError: the target exists and may not be replaced.
-        InvalidInputError: the target does not name a bucket and folder.
-        StorageError: the store refused. The target is unchanged.
-    """
+    """A stream into an object, which is stored at the end of the block."""
     root, name = _split(target)
     objects = Objects(root, Meter())
     if not replaces and (objects.exists(name) or objects.holds_any(name)):
@@ -96,13 +83,7 @@ class BucketTarget:
     may_be_complete: bool = False
 
     def finish(self, contents: bytes, files: tuple[str, ...]) -> None:
-        """Store the list of contents, which completes the export, and delete what it replaces.
-
-        Raises:
-            AlreadyExistsError: another export was complete first. It is unchanged.
-            OutcomeUnknownError: the answer was lost, and the list cannot be read. The files stay.
-            StorageError: the store refused, or does not have a file.
-        """
+        """Store the list of contents, which completes the export, and delete what it replaces."""
         objects, name = self.folder.objects, self.folder.name
         missing = {f"{name}/{file}" for file in files}.difference(objects.list(name))
         # A complete export deletes what it takes for the rest of a killed one.
@@ -172,11 +153,6 @@ def make_folder(target: str, run_id: str, *, replaces: bool) -> Iterator[BucketT
 
     If the block fails, its files are deleted, and an earlier export stays. They are not deleted if
     the list of them may have been stored nevertheless.
-
-    Raises:
-        AlreadyExistsError: the target exists and may not be replaced.
-        InvalidInputError: the target does not name a bucket and folder.
-        StorageError: the store refused. A folder without the list of its contents is not complete.
     """
     root, name = _split(target)
     folder = BucketFolder(root, name, run_id)

@@ -22,12 +22,7 @@ _NAMES: Final = {"ndjson": ExportFormat.NDJSON, **{kind.suffix: kind for kind in
 
 
 def choose_format(name: str | None, target: str) -> ExportFormat:
-    """The format of that name, or NDJSON.
-
-    Raises:
-        InvalidParameterError: there is no such format.
-        InvalidInputError: the target's name and the format disagree.
-    """
+    """The format of that name, or NDJSON."""
     if name is not None and name not in _NAMES:
         message = f"{name!r} is not a valid format"
         raise InvalidParameterError(message, hint=f"use one of {', '.join(_NAMES)}", name="format")
@@ -85,11 +80,7 @@ def write_file(
     format: ExportFormat,  # noqa: A002  # what everybody calls it
     compression: Compression | None,
 ) -> int:
-    """Write the rows, with the columns of `table_schema`, to a file of their own; returns how many.
-
-    Raises:
-        OSError: the disk is full, or may not be written. The file is not complete.
-    """
+    """Write the rows, with the columns of `table_schema`, to a file; return how many."""
     match format:
         case ExportFormat.NDJSON:
             with compress(file, compression) as stream:

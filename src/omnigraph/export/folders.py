@@ -37,11 +37,7 @@ class ExportFolder(Protocol):
         ...
 
     def write(self, name: str) -> AbstractContextManager[pa.NativeFile]:
-        """A stream into a file; if the block fails, there is no such file.
-
-        Raises:
-            StorageError: the folder cannot be written.
-        """
+        """A stream into a file; if the block fails, there is no such file."""
         ...
 
 
@@ -78,11 +74,7 @@ class DiskFolder:
             unfinished.unlink(missing_ok=True)
 
     def settle(self, files: Iterable[str]) -> None:
-        """Delete what killed tasks have left.
-
-        Raises:
-            StorageError: a file is not there, since a worker wrote it on another machine.
-        """
+        """Delete what killed tasks have left."""
         for unfinished in Path(self.path).rglob(f"{_UNFINISHED}*"):
             unfinished.unlink(missing_ok=True)
         for name in files:

@@ -27,11 +27,7 @@ def export_lines(plan: ExportPlan, stream: Sink, spill_directory: Path | None) -
 
 
 def export_files(plan: ExportPlan, folder: ExportFolder) -> ExportFiles:
-    """Write one file for each type.
-
-    Raises:
-        StorageError: a table could not be read, or the disk written. The files are incomplete.
-    """
+    """Write one file for each type."""
     rows: dict[str, int] = {}
     files: list[str] = []
     for type_ in plan.types:

@@ -43,9 +43,5 @@ class Exporter(Protocol):
         ...
 
     def export_files(self, plan: ExportPlan, folder: ExportFolder) -> ExportFiles:
-        """Write the rows into a folder, type by type and by id within.
-
-        Raises:
-            StorageError: a table could not be read, or the disk written. The files are incomplete.
-        """
+        """Write the rows into a folder, type by type and by id within."""
         ...

@@ -61,14 +61,6 @@ def export(view: View, clock: Clock, exporters: Exporters, order: ExportOrder) -
     """Write a snapshot's rows, type by type and by id within: equal graphs give equal NDJSON.
 
     Rows that are loaded from NDJSON have the same ids again.
-
-    Raises:
-        TypeNotFoundError: the schema has no type of a name. Nothing was written.
-        AlreadyExistsError: there is something under that name. It is unchanged.
-        InvalidInputError: target, format and engine do not go together, or exports cannot be
-            written there. Nothing was written.
-        OutcomeUnknownError: whether the list of files in a bucket was stored is unknown.
-        StorageError: a table could not be read, or the disk written. Nothing became visible.
     """
     order = replace(order, target=parse_target(str(order.target)))
     plan = _plan(view, order)

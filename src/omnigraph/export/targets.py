@@ -28,9 +28,6 @@ def parse_target(target: str) -> str:
 
     >>> parse_target("file:///data/my%20graph.jsonl"), parse_target("gs://lake/out/graph")
     ('/data/my graph.jsonl', 'gs://lake/out/graph')
-
-    Raises:
-        InvalidInputError: exports are not written there.
     """
     if is_remote(target) or not (scheme := _SCHEME.match(target)):
         return target
@@ -59,10 +56,6 @@ def make_target(
     Args:
         mark: Distinguishes processes that make the same target at once.
         replaces: Whether an existing target is replaced. Only one that `is_ours` can be.
-
-    Raises:
-        AlreadyExistsError: the target exists and may not be replaced.
-        StorageError: the disk is full, or may not be written.
     """
     with translate_disk_errors(target):
         _restore(target)
@@ -85,12 +78,7 @@ def target_exists_error(target: str | Path) -> AlreadyExistsError:
 
 
 def require_free(target: Path, *, replaces: bool, is_ours: Callable[[Path], bool]) -> None:
-    """Refuse a target that exists, unless it is empty, or an export that is to be replaced.
-
-    Raises:
-        AlreadyExistsError: it exists and may not be replaced.
-        InvalidInputError: there is no directory to make it in.
-    """
+    """Refuse a target that exists, unless it is empty, or an export that is to be replaced."""
     if not target.parent.is_dir():
         message = f"directory {target.parent} does not exist"
         raise InvalidInputError(message, hint="create it, or choose another place")

@@ -51,9 +51,6 @@ def check_tables(
 
     Args:
         run: Runs a plan on the tables of one commit.
-
-    Raises:
-        StorageError: a table could not be read.
     """
     return check_set(rule, _overwrite_all(catalog), lambda question: run(_over_tables(question)))
 
@@ -65,9 +62,6 @@ def check_table_rows(
 
     Args:
         run: Runs a plan on the tables of one commit.
-
-    Raises:
-        StorageError: the table could not be read.
     """
     return evaluate.check_row_rules(
         rules, _overwrite_all(catalog), lambda question: run(_over_tables(question))

@@ -37,9 +37,6 @@ def evaluate(
     Args:
         is_proven: Proves rules that the delta keeps; the engine skips them.
         to_origin: How to name the rows that break rules.
-
-    Raises:
-        StorageError: a table could not be read.
     """
     check = _DeltaCheck(delta, delta.shape(), data, engine, to_origin)
     tally = Tally()

@@ -24,11 +24,7 @@ def key_types(type_: SchemaType) -> list[KeyType]:
 
 
 def format_keys(types: Sequence[KeyType], members: Sequence[pa.Array]) -> pa.Array:
-    """The id of each row, as `identity_of` formats it. No member is null.
-
-    Raises:
-        InvalidInputError: a float is infinite or not a number.
-    """
+    """The id of each row, as `identity_of` formats it. No member is null."""
     ids = _format_columns(types, members)
     return _format_rows(types, members) if ids is None else ids
 

@@ -79,9 +79,6 @@ def decode_text(data: bytes, name: str) -> str:
 
     >>> decode_text("\ufeffnode".encode(), "schema.pg")
     'node'
-
-    Raises:
-        InvalidInputError: it is not UTF-8; the message has the line and the byte.
     """
     try:
         return data.decode("utf-8-sig")

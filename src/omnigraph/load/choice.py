@@ -20,21 +20,12 @@ from omnigraph.load.sources import (
 
 
 def choose_engine(inputs: Inputs, wanted: str | None) -> Choice:
-    """The engine that argument or environment name, or the one that fits the inputs.
-
-    Raises:
-        InvalidParameterError: there is no engine of that name, or the engine cannot read an input.
-    """
+    """The engine that argument or environment name, or the one that fits the inputs."""
     return by_size(wanted, _measures(inputs), _constraint(inputs))
 
 
 def choose_finder(wanted: str | None) -> Choice:
-    """The engine whose file systems are searched for a URL that no object store has.
-
-    Raises:
-        InvalidParameterError: there is no engine of that name.
-        InvalidInputError: it is Spark, which is not installed.
-    """
+    """The engine whose file systems are searched for a URL that no object store has."""
     return by_size(wanted, (), Constraint(EngineName.SPARK, "only Spark has other file systems"))
 
 

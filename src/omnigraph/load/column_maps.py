@@ -32,9 +32,6 @@ class ColumnMap:
         >>> person = NodeType("Person", (Property("name", Scalar.STRING),))
         >>> ColumnMap.parse("s3://lake/people.csv:name=full name", person)
         ('s3://lake/people.csv', ColumnMap(pairs=(('name', 'full name'),)))
-
-        Raises:
-            InvalidInputError: the type has no such property, or the map has one twice.
         """
         match = _MAPPED.fullmatch(text)
         if match is None:
@@ -59,9 +56,6 @@ class ColumnMap:
 
         Args:
             drops: Whether a column whose name the map gives to another one is left out.
-
-        Raises:
-            InvalidInputError: the file does not have a column of the map, or has two for one name.
         """
         twice = next((column for column in columns if columns.count(column) > 1), None)
         if twice is not None:

@@ -61,12 +61,7 @@ class Dialects:
 
 
 def parse_dialects(options: CsvOptions | None, catalog: Catalog) -> Dialects:
-    """The dialects that a caller describes; options of one type are beside those of all.
-
-    Raises:
-        InvalidParameterError: there is no such option, or it cannot have that value.
-        TypeNotFoundError: the schema has no type of a name.
-    """
+    """The dialects that a caller describes; options of one type are beside those of all."""
     values: dict[str | None, dict[str, object]] = {None: {}}
     for type_name, given in _by_type(options):
         if type_name is not None:

@@ -19,9 +19,6 @@ def choose_on_duplicate(wanted: str | None, mode: Mode, *, is_ordered: bool) -> 
 
     Args:
         is_ordered: Whether the rows have an order. If not, all rows of one id are rejected.
-
-    Raises:
-        InvalidParameterError: the choice does not exist, or needs an order.
     """
     if wanted is None:
         return OnDuplicate.LAST if mode is Mode.MERGE and is_ordered else OnDuplicate.REJECT

@@ -91,16 +91,6 @@ class Loads:
 
         Args:
             key: The key of the request, which is carried out once.
-
-        Raises:
-            InvalidInputError: the request cannot be carried out. Nothing was read.
-            NotFoundError: there is no such file or type. Nothing was read.
-            AlreadyExistsError: the file for rejects exists. Nothing was read.
-            IntegrityError: rows break rules of the schema. Nothing became visible.
-            ConflictError: others changed the same tables meanwhile. Nothing became visible.
-            StorageError: an input could not be read, or a table not be written.
-            OutcomeUnknownError: whether the commit landed could not be found out. The file for
-                rejects stays; any other error deletes it.
         """
         load = _Load(partial(self._begin, write, require_valid(request)))
         with closing(load):
@@ -134,13 +124,7 @@ class Loads:
         )
 
     def require_possible(self, request: LoadRequest, catalog: Catalog) -> None:
-        """Refuse what `run` would refuse before it reads, for a graph of this schema.
-
-        Raises:
-            InvalidInputError: the request cannot be carried out.
-            NotFoundError: there is no such file or type.
-            AlreadyExistsError: the file for rejects exists.
-        """
+        """Refuse what `run` would refuse before it reads, for a graph of this schema."""
         self._resolve(require_valid(request), catalog)
 
     def _resolve(self, request: LoadRequest, catalog: Catalog) -> tuple[Inputs, Choice]:
@@ -276,12 +260,7 @@ _REPLACING: Final = (
 
 
 def require_valid(request: LoadRequest) -> LoadRequest:
-    """Return the request, if its mode and `on_error` are known and its file for rejects is new.
-
-    Raises:
-        InvalidParameterError: a value is not known, or only one of `on_error` and `rejects` is set.
-        AlreadyExistsError: the file for rejects exists.
-    """
+    """Return the request, if its mode and `on_error` are known and its file for rejects is new."""
     for name, value, known in (
         ("mode", request.mode, Mode),
         ("on_error", request.on_error, OnError),

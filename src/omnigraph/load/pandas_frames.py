@@ -24,9 +24,6 @@ def from_pandas(
     Args:
         name: How errors name the rows.
         as_table: Whether such a column is refused.
-
-    Raises:
-        InvalidInputError: two columns have one name, or such a column is refused.
     """
     levels = [level for level in frame.index.names if level is not None]
     names = [*map(str, levels), *map(str, frame.columns)]

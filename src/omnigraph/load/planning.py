@@ -45,11 +45,7 @@ from omnigraph.load.splits import (
 
 
 def plan_local(inputs: Inputs) -> tuple[LocalSplit, ...]:
-    """One split for each input, with its number; rows are read in order.
-
-    Raises:
-        InvalidInputError: only Spark can read an input.
-    """
+    """One split for each input, with its number; rows are read in order."""
     return tuple(_whole_split(number, source) for number, source in enumerate(inputs.items))
 
 
@@ -78,10 +74,6 @@ def plan_shared(
 
     Args:
         access_hint: What to do about a file that cannot be read.
-
-    Raises:
-        StorageError: a file cannot be read.
-        InvalidInputError: a file does not match its file name.
     """
     total = sum(source.byte_count for source in inputs.items if isinstance(source, FileInput))
     # Several for each task, so that tasks can have as much to read as each other.

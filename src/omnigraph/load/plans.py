@@ -52,14 +52,7 @@ class EngineLoad(Protocol):
         ...
 
     def plan(self, view: View) -> WritePlan[LoadReport]:
-        """What the input changes in this view; writes nothing but the rows that it rejects.
-
-        Raises:
-            InvalidInputError: an input does not match its file name.
-            IntegrityError: rows break rules, and may not be left out.
-            ConflictError: the schema changed since the input was read.
-            StorageError: an input or a table could not be read, or the graph not be written.
-        """
+        """What the input changes in this view; writes nothing but the rows that it rejects."""
         ...
 
     def close(self) -> None:
@@ -71,21 +64,11 @@ class Loader(Protocol):
     """Begins loads on one engine."""
 
     def begin_load(self, setup: LoadSetup) -> EngineLoad:
-        """A load of which nothing has been read.
-
-        Raises:
-            InvalidInputError: the engine cannot run here.
-        """
+        """A load of which nothing has been read."""
         ...
 
     def find_files(self, url: str) -> Sequence[SparkFile]:
-        """The files that the URL of a file system of the engine's names; see `FindFiles`.
-
-        Raises:
-            NotFoundError: there are none.
-            InvalidInputError: the engine does not know the file system.
-            StorageError: the file system did not answer.
-        """
+        """The files that the URL of a file system of the engine's names; see `FindFiles`."""
         ...
 
 
@@ -152,11 +135,7 @@ class LoadSetup:
     on_duplicate: OnDuplicate = OnDuplicate.REJECT
 
     def require_schema(self, view: View) -> None:
-        """Refuse a view whose schema is not the one that rows are shaped for.
-
-        Raises:
-            ConflictError: the schema changed.
-        """
+        """Refuse a view whose schema is not the one that rows are shaped for."""
         if view.snapshot.schema_digest != self.schema_digest:
             message = "the schema changed while the input was read"
             raise ConflictError(message, hint="load again", code=ErrorCode.SCHEMA_CHANGED)

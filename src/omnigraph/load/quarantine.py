@@ -65,10 +65,6 @@ def sift(
 
     Rows that break a rule together, such as two with one key, are all left out. That may break
     other rules: an edge whose node is left out is left out too.
-
-    Raises:
-        IntegrityError: no row of the load is at fault, as for stored edges that lose their node,
-            or it takes too many rounds.
     """
     rejects: dict[int, Reject] = {}
     for _ in range(QUARANTINE_ROUNDS_MAX):
@@ -210,11 +206,7 @@ class RejectsFile:
         return given if isinstance(given, RejectsFile) else cls(Path(given))
 
     def write(self, rejects: Iterable[Reject]) -> None:
-        """Write one line of JSON for each row; the file of an earlier plan is replaced.
-
-        Raises:
-            StorageError: the file cannot be written.
-        """
+        """Write one line of JSON for each row; the file of an earlier plan is replaced."""
         shown = (
             replace(each, violations=tuple(map(self.show, each.violations))) for each in rejects
         )
@@ -236,12 +228,7 @@ class RejectsFile:
 
 
 def require_new(path: Path) -> None:
-    """Refuse a path for rejected rows that exists already, unless it is an empty file.
-
-    Raises:
-        InvalidParameterError: the path names no file of this machine.
-        AlreadyExistsError: the path exists; it is unchanged.
-    """
+    """Refuse a path for rejected rows that exists already, unless it is an empty file."""
     if str(path) == STANDARD_OUTPUT:
         message = "rejected rows cannot be written to standard output"
         raise InvalidParameterError(message, hint="name a file for them", name="rejects")
@@ -256,9 +243,6 @@ def require_local(path: Path) -> Path:
     """Return the path for rejected rows, if it is none of a URL.
 
     A path has lost a slash of a URL: `s3://lake/rejects` is `s3:/lake/rejects`, a directory here.
-
-    Raises:
-        InvalidParameterError: it is that of a URL.
     """
     if (scheme := _SCHEME.match(str(path))) is None:
         return path
@@ -271,9 +255,6 @@ def write_rejects(path: Path, rejects: Iterable[Reject]) -> None:
     """Write one line of JSON for each row; the file appears whole.
 
     The file of an earlier plan of the same load is replaced.
-
-    Raises:
-        StorageError: the file cannot be written.
     """
     waiting = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -36,10 +36,6 @@ def read_split(
     Args:
         number: The split's place among those of the load, which the positions of its rows have.
         access_hint: What to do about a file that cannot be read.
-
-    Raises:
-        InvalidInputError: it does not match its file name, or has columns that no property takes.
-        StorageError: it could not be read.
     """
     match split:
         case FileSplit():

@@ -44,11 +44,6 @@ def find_remote(text: str) -> Iterator[FoundFile]:
 
     Of an export, wherever it is found, only files of its list are among them, and all of these that
     are looked for.
-
-    Raises:
-        NotFoundError: there are none, or a file of an export is missing.
-        InvalidInputError: an export is not complete.
-        StorageError: the store could not be asked.
     """
     path = RemotePath.parse(text)
     if has_magic(path.key):
@@ -99,11 +94,7 @@ def _match(pattern: RemotePath) -> Iterator[FoundFile]:
 
 
 def _of_complete_export(file: RemoteFile) -> FoundFile:
-    """The object that a URL names exactly.
-
-    Raises:
-        InvalidInputError: it is of an export that is not complete.
-    """
+    """The object that a URL names exactly."""
     key = file.path.key
     search = _Search(file.path, lambda each: () if each == key else None)
     search.found[key] = FoundFile(file)
@@ -134,12 +125,7 @@ class _Search:
         return bool(self.found or self.exports or next(list_files(self.folder), None))
 
     def run(self) -> None:
-        """Find what there is, without the files of exports that are not complete.
-
-        Raises:
-            NotFoundError: a file that the list of an export has is missing.
-            InvalidInputError: an export is not complete.
-        """
+        """Find what there is, without the files of exports that are not complete."""
         for file in list_files(self.folder):
             key = file.path.key
             folder, _, name = key.rpartition("/")

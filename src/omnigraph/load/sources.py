@@ -191,11 +191,7 @@ class MemoryInput:
         return self.of if isinstance(self.of, str) else None
 
     def ordered_by(self, column: str, catalog: Catalog) -> MemoryInput:
-        """The rows of an Arrow table in the order of a column, as those of a DataFrame.
-
-        Raises:
-            InvalidParameterError: it is not a table, or has no such column.
-        """
+        """The rows of an Arrow table in the order of a column, as those of a DataFrame."""
         if not isinstance(self.rows, pa.Table):
             kind = f"the rows of {self.name} are a {type(self.rows).__name__}"
             message = f"order_by orders DataFrames of Spark and Arrow tables; {kind}"
@@ -228,11 +224,7 @@ class FrameInput:
         return self.of if isinstance(self.of, str) else None
 
     def ordered_by(self, column: str, catalog: Catalog) -> FrameInput:
-        """The rows in the order of a column, which need not be a property of their type.
-
-        Raises:
-            InvalidParameterError: the frame has no such column.
-        """
+        """The rows in the order of a column, which need not be a property of their type."""
         _require_column(self.name, column, self.frame.columns)
         rows = self.frame.orderBy(column)
         is_property = self.type_name is None or column in _columns(self.type_name, catalog)
@@ -278,11 +270,7 @@ class Inputs:
         return any(not frame.is_ordered for frame in frames)
 
     def ordered_by(self, column: str, catalog: Catalog) -> Inputs:
-        """The inputs, with the rows of each DataFrame and Arrow table in the order of a column.
-
-        Raises:
-            InvalidParameterError: an input is of another kind, or has no such column.
-        """
+        """The inputs, with the rows of each DataFrame and Arrow table in the order of a column."""
         ordered = []
         for source in self.items:
             if not isinstance(source, FrameInput | MemoryInput):
@@ -307,13 +295,6 @@ def resolve(
         csv: How CSV files are read.
         find_files: Finds files that are neither on this machine nor in an object store.
         reads_stores: Whether files in object stores may be looked for.
-
-    Raises:
-        NotAllowedError: a file is in an object store, and may not be looked for. None was.
-        NotFoundError: a file does not exist, or a pattern matches none.
-        TypeNotFoundError: an input is named by a type that the schema does not have.
-        StorageError: a file or a directory may not be read.
-        InvalidInputError: the source cannot be loaded.
     """
     if isinstance(source, Inputs):
         return source

@@ -19,11 +19,7 @@ class Spool(Protocol):
         ...
 
     def take(self, path: str) -> bytes:
-        """The bytes at a path.
-
-        Raises:
-            StorageError: the file was deleted.
-        """
+        """The bytes at a path."""
         ...
 
 

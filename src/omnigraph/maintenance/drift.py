@@ -51,12 +51,7 @@ def heads_of(manifest: Manifest, recovery: Recovery, snapshot: Snapshot) -> Iter
 
 
 def head_of(manifest: Manifest, recovery: Recovery, snapshot: Snapshot, pin: TablePin) -> Head:
-    """The head of one table that the branch owns. Others may write during this call.
-
-    Raises:
-        StorageError: the table, or the manifest, cannot be read.
-        BranchNotFoundError: the branch was deleted.
-    """
+    """The head of one table that the branch owns. Others may write during this call."""
     version = manifest.store.tables.head_version(pin.location, ref=pin.ref)
     if version == pin.version:
         return Head(pin, version, HeadState.AT_PIN)

@@ -83,11 +83,7 @@ class IndexBuilder(Protocol):
     """What an engine does for the index writer."""
 
     def begin_indexing(self, clock: Clock, follow: Follow | None) -> IndexRun:
-        """A run that has built nothing. It may be planned several times.
-
-        Raises:
-            InvalidInputError: the engine cannot run here.
-        """
+        """A run that has built nothing. It may be planned several times."""
         ...
 
 
@@ -115,11 +111,7 @@ class Indexing:
     rebuilds: bool = False
 
     def plan(self, view: View) -> WritePlan[IndexReport]:
-        """Plan what makes the indexes those that the catalog asks for.
-
-        Raises:
-            InvalidParameterError: there is no engine of that name.
-        """
+        """Plan what makes the indexes those that the catalog asks for."""
         upkeep = find_upkeep(view, rebuilds=self.rebuilds)
         choice = by_size(self.wanted, measure_gaps(view, upkeep))
         report = IndexReport(upkeep, find_waiting(view), choice)

@@ -85,19 +85,11 @@ class Compaction(Protocol):
     """One run of an engine that rewrites fragments and indexes them. No head moves."""
 
     def rewrite(self, rewrites: Sequence[TableRewrite]) -> list[Rewrite]:
-        """Write the rows of each group to new files; the results in their order.
-
-        Raises:
-            StorageError: a table could not be read, or a file not be written.
-        """
+        """Write the rows of each group to new files; the results in their order."""
         ...
 
     def index(self, table: Table, gaps: Sequence[Gap]) -> list[Segment]:
-        """Index the fragments of each gap.
-
-        Raises:
-            StorageError: a table could not be read, or an index not be written.
-        """
+        """Index the fragments of each gap."""
         ...
 
 
@@ -105,11 +97,7 @@ class Compactor(Protocol):
     """What an engine does for the optimize writer."""
 
     def begin_compaction(self, clock: Clock, follow: Follow | None) -> Compaction:
-        """A run that has rewritten nothing.
-
-        Raises:
-            InvalidInputError: the engine cannot run here.
-        """
+        """A run that has rewritten nothing."""
         ...
 
 
@@ -162,13 +150,7 @@ class Optimizing:
     _rewritten: list[Rewrite] = field(default_factory=list)
 
     def plan(self, view: View) -> WritePlan[OptimizeReport]:
-        """Rewrite what the policy names, and plan to make that the tables' state.
-
-        Raises:
-            InvalidParameterError: there is no engine of that name.
-            TypeNotFoundError: the schema has no type of a name.
-            StorageError: a table could not be read, or a file not be written.
-        """
+        """Rewrite what the policy names, and plan to make that the tables' state."""
         snapshot = view.snapshot
         types = view.catalog.types_named(self.types)
         own = [

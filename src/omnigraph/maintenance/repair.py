@@ -26,11 +26,6 @@ def repair(
 
     Args:
         branch: Only this one; all branches when None.
-
-    Raises:
-        RecoveryNeededError: a sidecar cannot be read, and might explain any head.
-        ConflictError: others kept a table busy.
-        BranchNotFoundError: the graph has no such branch.
     """
     if dry_run:
         recovery.sidecars.find().require_readable()

@@ -75,12 +75,7 @@ class RetentionRules:
     def parse(
         cls, keep_commits: int | None, older_than: str | timedelta | None, grace: object = None
     ) -> RetentionRules:
-        """Validate what a caller asked for.
-
-        Raises:
-            InvalidParameterError: a number is below 1, a duration has not its form, or the grace is
-                shorter than a write may take.
-        """
+        """Validate what a caller asked for."""
         if keep_commits is not None and require_number(keep_commits, "keep_commits") < 1:
             message = f"keep_commits must be at least 1, not {keep_commits}"
             hint = "the newest commit of a branch is always kept"
@@ -129,9 +124,6 @@ def choose_rules(
     Args:
         stored: The settings that were set. Defaults alone let no commit go.
         keep_all: Whether all commits are kept.
-
-    Raises:
-        InvalidParameterError: a rule makes no sense, or contradicts `keep_all`.
     """
     rules = RetentionRules.parse(keep_commits, older_than, grace)
     if rules.lets_go and keep_all:

@@ -15,11 +15,7 @@ from omnigraph.transaction.view import View
 
 
 def store_text_lengths(view: View) -> None:
-    """Write the lengths of the texts of large types, if some of them are not in files.
-
-    Raises:
-        StorageError: a table could not be read, or a file not be written.
-    """
+    """Write the lengths of the texts of large types, if some of them are not in files."""
     for type_ in view.catalog.types:
         table = view.data.table(type_.table_key)
         if table.count_rows() < STORED_TEXTS_MIN:

@@ -25,11 +25,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 def store_topologies(view: View) -> tuple[str, ...]:
-    """Write the topologies that are missing or old, of edge tables that are large; their types.
-
-    Raises:
-        StorageError: a table could not be read, or a file not be written.
-    """
+    """Write the topologies that are missing or old, of edge tables that are large; their types."""
     return tuple(_store_missing(view))
 
 

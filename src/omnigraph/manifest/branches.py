@@ -156,11 +156,7 @@ class Branches:
                 yield name
 
     def ref_of(self, name: BranchName) -> str | None:
-        """The ref of the manifest that carries a branch; Lance's own main is None.
-
-        Raises:
-            BranchNotFoundError: the graph has no such branch.
-        """
+        """The ref of the manifest that carries a branch; Lance's own main is None."""
         branch = self.find(name)
         return None if branch is None else branch.ref
 
@@ -180,9 +176,6 @@ class Branches:
         Args:
             taken: A fresh listing: a record that is the same in it as when it was read before is
                 not read again.
-
-        Raises:
-            BranchNotFoundError: the graph has no such branch.
         """
         if name.is_main:
             return None
@@ -219,12 +212,7 @@ class Branches:
         return Survey(tuple(branches), unreadable)
 
     def register(self, branch: Branch) -> None:
-        """Give a branch its name: from then on it exists.
-
-        Raises:
-            AlreadyExistsError: the name is taken. The branch that has it is untouched.
-            ConflictError: a branch of this name is being deleted. Nothing was registered.
-        """
+        """Give a branch its name: from then on it exists."""
         assert branch.created_at is not None, "branches that are registered have it"
         for _ in range(_CHANGES_MAX):
             if self._store.objects.put_if_absent(record_path(branch.name), _encode(branch)):
@@ -257,20 +245,11 @@ class Branches:
 
         Args:
             head: The commit that it must be at; None if it is deleted in any case.
-
-        Raises:
-            BranchNotFoundError: it is gone. Another branch of its name is untouched.
-            ConflictError: other processes kept changing its record. It is unchanged by this call.
         """
         self._change(branch, lambda record: replace(record, ending_since=now, ending_head=head))
 
     def withdraw(self, branch: Branch) -> None:
-        """Remove the mark of a deletion that will not happen.
-
-        Raises:
-            BranchNotFoundError: it is gone. Another branch of its name is untouched.
-            ConflictError: other processes kept changing its record. It is unchanged by this call.
-        """
+        """Remove the mark of a deletion that will not happen."""
         self._change(branch, lambda record: replace(record, ending_since=None, ending_head=None))
         self.forget(RetiredBranch(branch.name, branch.ref))
 
@@ -294,9 +273,6 @@ class Branches:
 
         Args:
             head: The commit that it must be at; None if it is deleted in any case.
-
-        Raises:
-            BranchNotFoundError: it is gone. Another branch of its name is untouched.
         """
         self._require_record(branch)
         self._store.objects.put(*encode_retired(branch, now, head=head))
@@ -304,11 +280,7 @@ class Branches:
         self.unregister(branch, now)
 
     def read_stored(self, branch: Branch) -> dict[str, bytes]:
-        """The record of a branch as it is stored, by its path.
-
-        Raises:
-            BranchNotFoundError: it is gone. Another branch may have its name.
-        """
+        """The record of a branch as it is stored, by its path."""
         record = self._require_record(branch)
         return {record.path: record.stored.data}
 
@@ -318,12 +290,7 @@ class Branches:
         return tuple(sorted(other.name for other in others if other.source_ref == branch.ref))
 
     def unregister(self, branch: Branch, now: datetime) -> None:
-        """Remove a branch's name: from then on the branch does not exist.
-
-        Raises:
-            BranchNotFoundError: it is gone. Another branch of its name is untouched.
-            ConflictError: other processes kept changing its record. It is unchanged by this call.
-        """
+        """Remove a branch's name: from then on the branch does not exist."""
         for _ in range(_CHANGES_MAX):
             record = self._require_record(branch)
             # There is no conditional delete, but there is a conditional update. While the tombstone

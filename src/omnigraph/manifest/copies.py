@@ -44,12 +44,7 @@ class CopyRecord:
 
 
 def read_record(objects: Objects) -> tuple[CopyRecord, StoredObject] | None:
-    """The record of a target, and the stored object; None if it has none.
-
-    Raises:
-        StorageError: it cannot be read.
-        FormatError: a newer release wrote it.
-    """
+    """The record of a target, and the stored object; None if it has none."""
     stored = objects.read(COPY)
     return None if stored is None else (_decode(stored.data), stored)
 
@@ -62,11 +57,7 @@ def write_record(objects: Objects, record: CopyRecord, before: StoredObject | No
 
 
 def require_complete(store: Store) -> None:
-    """Explain why a graph cannot be opened, if it is a copy that never was complete.
-
-    Raises:
-        GraphNotFoundError: it is.
-    """
+    """Explain why a graph cannot be opened, if it is a copy that never was complete."""
     found = read_record(store.objects)
     if found is not None and found[0].completed_at is None:
         source, target = found[0].source, store.root.uri

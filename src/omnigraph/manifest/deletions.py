@@ -19,10 +19,6 @@ def finish_deletion(manifest: Manifest, name: BranchName, now: datetime) -> Bran
 
     Returns:
         The branch's record as it was just read; None if it is main, or was changed here.
-
-    Raises:
-        BranchNotFoundError: the graph has no such branch.
-        ConflictError: another process is deleting it right now. It is unchanged.
     """
     branch = manifest.names.find(name)
     if branch is None or not branch.is_ending:

@@ -27,12 +27,7 @@ IMPORTABLE: Final = frozenset({2, 3, 4})
 
 
 def stamp_of(manifest: Table) -> int:
-    """The stamp of one manifest version, rejected if this release cannot read it.
-
-    Raises:
-        FormatError: the stamp is too new, too old or not a number, the table is not a manifest, or
-            a Rust release wrote it. Nothing was written.
-    """
+    """The stamp of one manifest version, rejected if this release cannot read it."""
     if "object_id" not in manifest.schema.names:
         # A file of zeros reads as a table without columns, and would look like the first format.
         message = f"{manifest.address} is not a manifest: it has no object_id"

@@ -90,19 +90,11 @@ class LetGoCommits:
         self._objects = objects
 
     def find(self, ref: str | None, version: int) -> LetGo | None:
-        """When and why a version of the manifest was let go; None if it was not. One request.
-
-        Raises:
-            StorageError: the record cannot be read.
-        """
+        """When and why a version of the manifest was let go; None if it was not. One request."""
         return self._read(ref)[0].find(version)
 
     def require(self, commit: Commit) -> None:
-        """Reject a commit that was let go. One request.
-
-        Raises:
-            CommitLetGoError: it was.
-        """
+        """Reject a commit that was let go. One request."""
         if commit.has_known_ref and (gone := self.find(commit.ref, commit.manifest_version)):
             raise let_go_error(commit, gone)
 
@@ -121,11 +113,7 @@ class LetGoCommits:
     def mark(
         self, run: OperationId, versions: Mapping[str | None, Collection[int]], why: LetGo
     ) -> None:
-        """Mark versions of refs, before a cleanup looks once more whether they are needed.
-
-        Raises:
-            ConflictError: other processes kept changing the record. Some refs may have the marks.
-        """
+        """Mark versions of refs, before a cleanup looks once more whether they are needed."""
         for ref, some in versions.items():
             entry = _Entry(why, frozenset(some), run)
             self._change(ref, partial(_with_mark, entry=entry))
@@ -140,9 +128,6 @@ class LetGoCommits:
 
         Returns:
             By ref, the versions that were let go: those that others claimed meanwhile are not.
-
-        Raises:
-            ConflictError: other processes kept changing the record. Nothing may be removed.
         """
         confirmed: dict[str | None, frozenset[int]] = {}
         for ref, record in self.read().by_ref.items():
@@ -157,10 +142,6 @@ class LetGoCommits:
         """Take back the marks of a commit that a new branch or tag needs.
 
         The branch or tag has to be visible by now: a cleanup that marks the commit later sees it.
-
-        Raises:
-            CommitLetGoError: the commit was let go.
-            ConflictError: other processes kept changing the record.
         """
         if not commit.has_known_ref:
             return

@@ -34,10 +34,6 @@ def create(
     The manifest's first version is the publish: until it exists there is no graph, and everything
     written before it has fresh names. So a killed init can be run again, and of two concurrent
     inits exactly one wins.
-
-    Raises:
-        AlreadyExistsError: the root holds a graph, or files that are not ours. It is untouched.
-        StorageError: the root holds a graph that lost its manifest. It is untouched.
     """
     _require_vacant(store)
     # Before anything else: it distinguishes the remains of a killed init from foreign files.
@@ -80,12 +76,7 @@ def create(
 
 
 def prepare(manifest: Manifest) -> None:
-    """Make a graph writable: restore its schema text.
-
-    Raises:
-        GraphNotFoundError: there is no graph here.
-        FormatError: the graph has a format this release does not know. Nothing was written.
-    """
+    """Make a graph writable: restore its schema text."""
     manifest.open(MAIN)
     objects = manifest.store.objects
     if objects.read(SCHEMA_TEXT) is None:
@@ -100,9 +91,6 @@ def write_schema_text(manifest: Manifest) -> None:
 
     Writers of schema changes do so between their publish and the deletion of their sidecar, and
     recoveries after them, so that a crash does not leave the text of an earlier schema.
-
-    Raises:
-        StorageError: it could not be written. The graph is not affected.
     """
     objects = manifest.store.objects
     digest = manifest.current(MAIN).schema_digest

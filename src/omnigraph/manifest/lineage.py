@@ -25,11 +25,7 @@ class History:
         self._pages = pages
 
     def find(self, commit_id: CommitId) -> Commit:
-        """The commit with this id.
-
-        Raises:
-            CommitNotFoundError: the branch's history has no such commit.
-        """
+        """The commit with this id."""
         while commit_id not in self._commits:
             if not self.read_on():
                 message = f"commit {commit_id} does not exist in this history"
@@ -70,11 +66,7 @@ class Ancestry:
         self._generations: Mapping[CommitId, int] = {}
 
     def find(self, commit_id: CommitId) -> Commit:
-        """The commit with this id.
-
-        Raises:
-            CommitNotFoundError: none of the histories has it.
-        """
+        """The commit with this id."""
         commit = self._search(commit_id)
         if commit.generation is not None:
             return commit
@@ -225,10 +217,6 @@ def divergence(ours: Collection[CommitId], theirs: CommitId, find: Lookup) -> Di
 
     Args:
         find: Returns commits with their generations.
-
-    Raises:
-        CommitNotFoundError: a commit that both sides have cannot be found, and no base has it in
-            its history.
     """
     return _Walk(find).run(ours, theirs)
 

@@ -40,10 +40,6 @@ class Points:
 
         Args:
             near: The branch to search first for a commit that is named by its id.
-
-        Raises:
-            InvalidNameError: the text is neither a commit id nor the name of a tag.
-            TagNotFoundError: the graph has no such tag.
         """
         if _is_commit_id(require_text(text, "a commit")):
             return CommitPlace(CommitId.parse(text), near)
@@ -69,30 +65,16 @@ class Points:
         return None
 
     def find(self, text: str, *, near: BranchName = MAIN) -> Commit:
-        """The row of the commit that an id or a tag names.
-
-        Raises:
-            NotFoundError: the graph has no such commit or tag.
-            InvalidNameError: the text is neither a commit id nor the name of a tag.
-        """
+        """The row of the commit that an id or a tag names."""
         place = self.locate(text, near=near)
         return self._manifest.find(place.commit_id, near=place.near)
 
     def at(self, text: str, *, near: BranchName = MAIN) -> Snapshot:
-        """The graph at the commit that an id or a tag names.
-
-        Raises:
-            NotFoundError: the graph has no such commit or tag.
-            InvalidNameError: the text is neither a commit id nor the name of a tag.
-        """
+        """The graph at the commit that an id or a tag names."""
         return self._manifest.at(self.find(text, near=near))
 
     def at_any(self, text: str) -> Snapshot:
-        """The graph at the tip of a branch, at a commit or at a tag.
-
-        Raises:
-            NotFoundError: there is no branch, no commit and no tag of that name.
-        """
+        """The graph at the tip of a branch, at a commit or at a tag."""
         # No branch has a name in the form of a minted id; one may be like an id in lower case.
         if is_ulid(require_text(text, "a branch, a commit or a tag")):
             return self.at(text)

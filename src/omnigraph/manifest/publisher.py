@@ -71,13 +71,6 @@ def publish(
         opened: The branch as the caller just read it, which saves the first attempt a read. If it
             is no longer the newest, that attempt is a lost race.
         read_at: When the caller began to read it.
-
-    Raises:
-        ConflictError: a requirement does not hold, or every attempt lost its race. Nothing of this
-            commit is visible.
-        BranchNotFoundError: the branch has ended. Nothing of this commit is visible.
-        StorageError: the write failed and did not land.
-        OutcomeUnknownError: the write failed, and whether it landed cannot be determined.
     """
     created_at = clock.now()
     with turn(manifest.store.root, _turn(draft), seconds_max=PUBLISH_TURN_SECONDS_MAX):
@@ -119,10 +112,6 @@ def end(manifest: Manifest, clock: Clock, branch: Branch, *, head: CommitId | No
 
     Returns:
         Whether the branch was ended; False if it is at another commit, and stays.
-
-    Raises:
-        ConflictError: every attempt lost its race. The branch stays.
-        StorageError: the write failed, and whether the branch has ended is unknown.
     """
     for attempt in range(PUBLISH_ATTEMPTS_MAX):
         opened = manifest.open_ref(branch.ref)
@@ -149,12 +138,6 @@ def record_batch(manifest: Manifest, clock: Clock, draft: CommitDraft) -> None:
 
     Args:
         draft: The commit that is not made: its branch, batch and requirements count.
-
-    Raises:
-        ConflictError: a requirement does not hold, or every attempt lost its race. The record is
-            unchanged.
-        BranchNotFoundError: the branch has ended.
-        StorageError: the write failed, and whether the batch is recorded is unknown.
     """
     branch, recorded = draft.branch, draft.the(RecordBatch)
     assert recorded is not None, "it is a batch of a stream"
@@ -198,9 +181,6 @@ def publish_imported(
     Args:
         opened: The newest version of the branch.
         commit: The commit; its version is the next one of the branch.
-
-    Raises:
-        TableConflictError: the branch moved meanwhile.
     """
     staged, contents = _stage(manifest, opened, draft, commit, importing=True)
     author = heads.Authorship(OperationId(commit.commit_id), commit.operation)
@@ -208,11 +188,7 @@ def publish_imported(
 
 
 def end_import(opened: OpenManifest, operation: OperationId) -> None:
-    """Make an imported graph visible, by a version of main without the mark of an import.
-
-    Raises:
-        TableConflictError: main moved meanwhile.
-    """
+    """Make an imported graph visible, by a version of main without the mark of an import."""
     pages = opened.table.fragments()[1:]
     staged = _stage_contents(opened, opened.contents, MAIN, pages)
     heads.apply(staged, heads.Authorship(operation, OperationKind.IMPORT))

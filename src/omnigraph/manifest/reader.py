@@ -78,13 +78,7 @@ class Manifest:
         return self.names.names()
 
     def current(self, branch: BranchName) -> Snapshot:
-        """The current state of the branch. Opens one data fragment, however long the history.
-
-        Raises:
-            GraphNotFoundError: there is no graph here.
-            BranchNotFoundError: the graph has no such branch.
-            FormatError: the graph has a format this release does not read.
-        """
+        """The current state of the branch. Opens one data fragment, however long the history."""
         table = self._table(branch, None, None)
         with self._lock:
             shown = self._shown.get(branch)
@@ -99,13 +93,7 @@ class Manifest:
         return snapshot
 
     def at_version(self, branch: BranchName, version: int) -> Snapshot:
-        """The state of the branch at one of its manifest versions.
-
-        Raises:
-            CommitLetGoError: its commit was let go.
-            NotFoundError: the branch's manifest has no such version.
-            StorageError: the version exists and cannot be read.
-        """
+        """The state of the branch at one of its manifest versions."""
         return self.snapshot(self.open(branch, version=version), branch)
 
     def at_commit(self, commit_id: CommitId, *, near: BranchName = MAIN) -> Snapshot:
@@ -113,22 +101,11 @@ class Manifest:
 
         Args:
             near: The branch to search first.
-
-        Raises:
-            CommitLetGoError: it was let go.
-            CommitNotFoundError: no branch has such a commit, or its manifest is gone.
-            StorageError: its manifest exists and cannot be read.
         """
         return self.at(self.find(commit_id, near=near))
 
     def at(self, commit: Commit) -> Snapshot:
-        """The state of the graph at a known commit, whether or not its branch still exists.
-
-        Raises:
-            CommitLetGoError: it was let go.
-            CommitNotFoundError: its manifest is gone.
-            StorageError: its manifest exists and cannot be read.
-        """
+        """The state of the graph at a known commit, whether or not its branch still exists."""
         return _snapshot(self._open_commit(commit), commit.branch, commit)
 
     def _open_commit(self, commit: Commit) -> OpenManifest:
@@ -167,10 +144,6 @@ class Manifest:
             near: The branch to search first.
             excluding: A branch that is not searched.
             among_retired: Whether deleted branches are searched, too.
-
-        Raises:
-            CommitNotFoundError: no branch and no tag has such a commit.
-            StorageError: a branch or a tag that may have it cannot be read.
         """
         unreadable: list[StorageError] = []
         for branch in self._search_order(near):
@@ -205,11 +178,7 @@ class Manifest:
         raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
 
     def find_tagged(self, tag: Tag) -> Commit:
-        """The row of the commit that a tag names, where the tag says that it is.
-
-        Raises:
-            CommitNotFoundError: it is not there any more.
-        """
+        """The row of the commit that a tag names, where the tag says that it is."""
         with suppress(NotFoundError):
             if commit := self._lookup_tagged(tag, tag.commit_id):
                 return commit
@@ -220,11 +189,7 @@ class Manifest:
         raise CommitNotFoundError(message, hint="see 'omnigraph commit list'")
 
     def _lookup_tagged(self, tag: Tag, commit_id: CommitId) -> Commit | None:
-        """The commit, if it is in the history of a tag.
-
-        Raises:
-            NotFoundError: the manifest version of the tag's commit is gone.
-        """
+        """The commit, if it is in the history of a tag."""
         opened = self._open_table(self._table_at(tag.ref, tag.manifest_version))
         return self.lookup(opened, commit_id)
 
@@ -261,12 +226,7 @@ class Manifest:
         return History(opened.contents.recent, self._pages(opened.table))
 
     def contents_at(self, ref: str | None, version: int) -> rows.Contents:
-        """The contents of the first fragment of a version of a ref, which no cache keeps.
-
-        Raises:
-            NotFoundError: the manifest has no such version.
-            StorageError: the version exists and cannot be read.
-        """
+        """The contents of the first fragment of a version of a ref, which no cache keeps."""
         table = self._table_at(ref, version)
         self._require_readable(table)
         return rows.decode(table.read(fragments=[0]), uri=str(table.address))
@@ -286,11 +246,7 @@ class Manifest:
                 yield from rows.decode(read, uri=self.store.root.uri).recent
 
     def open_version(self, ref: str | None, version: int) -> OpenManifest:
-        """A manifest version of a ref, whether a branch has it or not.
-
-        Raises:
-            NotFoundError: the manifest has no such version.
-        """
+        """A manifest version of a ref, whether a branch has it or not."""
         return self._open_table(self._table_at(ref, version))
 
     def ancestry(self, *snapshots: Snapshot) -> Ancestry:
@@ -352,11 +308,7 @@ class Manifest:
             raise
 
     def open_ref(self, ref: str) -> OpenManifest:
-        """The newest manifest version of a ref, whether a branch has it or not.
-
-        Raises:
-            NotFoundError: the manifest has no such ref.
-        """
+        """The newest manifest version of a ref, whether a branch has it or not."""
         return self._open_table(self._table_at(ref, None))
 
     def _open_table(self, table: Table) -> OpenManifest:

@@ -26,11 +26,6 @@ def detect_removal(store: Store, *snapshots: Snapshot) -> Iterator[None]:
     """Distinguish a storage failure from snapshots whose data was removed while they were read.
 
     For readers. The transaction reports the same to a writer, whose work is lost with its branch.
-
-    Raises:
-        BranchNotFoundError: the branch of a snapshot was deleted.
-        ConflictError: it was deleted, and there is another branch of its name.
-        CommitLetGoError: the commit of a snapshot was let go.
     """
     try:
         yield

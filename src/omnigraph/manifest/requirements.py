@@ -144,12 +144,7 @@ Requirement: TypeAlias = HeadIs | BranchIs | SchemaIs | TableAt | StreamAt
 
 
 def require(requirements: Iterable[Requirement], now: Snapshot) -> None:
-    """Check all requirements against the current state of the branch.
-
-    Raises:
-        BranchNotFoundError: the branch is a different one of the same name.
-        ConflictError: the first requirement that does not hold, with notes about the others.
-    """
+    """Check all requirements against the current state of the branch."""
     unmet: list[OmnigraphError] = [
         failure for requirement in requirements if (failure := requirement.unmet(now))
     ]

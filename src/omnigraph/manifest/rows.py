@@ -80,11 +80,7 @@ def join_pages(*pages: pa.Table) -> pa.Table:
 
 
 def decode(rows: pa.Table, *, uri: str) -> Contents:
-    """Decode manifest rows.
-
-    Raises:
-        StorageError: a row is invalid; the manifest is corrupted.
-    """
+    """Decode manifest rows."""
     pins, tombstones, heads, commits, ended, streams = [], [], [], [], [], []
     uncounted: list[Row] = []
     for row in rows.to_pylist():

@@ -41,11 +41,7 @@ def keep(objects: Objects, schema: AcceptedSchema, *, now: datetime | None = Non
 
 
 def load(objects: Objects, digest: str) -> AcceptedSchema:
-    """The schema with this identity.
-
-    Raises:
-        StorageError: the object is missing, cannot be read, or holds another schema.
-    """
+    """The schema with this identity."""
     path = schema_path(digest)
     stored = objects.read(path)
     if stored is None:

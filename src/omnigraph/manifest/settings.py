@@ -50,12 +50,7 @@ class StoredSettings:
         self._reading: threading.Thread | None = None
 
     def current(self) -> Settings:
-        """The settings, at most `SETTINGS_AGE_SECONDS_MAX` old.
-
-        Raises:
-            StorageError: the object is corrupted, or storage fails.
-            FormatError: a newer release stored what this one cannot use.
-        """
+        """The settings, at most `SETTINGS_AGE_SECONDS_MAX` old."""
         with self._lock:
             reading, self._reading = self._reading, None
         if reading is not None:
@@ -95,30 +90,16 @@ class StoredSettings:
         return None
 
     def read(self) -> _Values:
-        """The stored values by their keys, those of newer releases included; one request.
-
-        Raises:
-            StorageError: the object is corrupted, or storage fails.
-            FormatError: a newer release stored it in another form.
-        """
+        """The stored values by their keys, those of newer releases included; one request."""
         return MappingProxyType(dict(self._read_record().values))
 
     def set(self, key: SettingKey, value: object) -> None:
-        """Store the value of a setting; concurrent changes of other settings are kept.
-
-        Raises:
-            InvalidParameterError: the setting does not accept the value. Nothing changed.
-            ConflictError: other processes kept changing settings. Nothing changed.
-        """
+        """Store the value of a setting; concurrent changes of other settings are kept."""
         accepted = require_setting(key, value)
         self._change(lambda values: {**values, str(key): accepted})
 
     def unset(self, key: SettingKey) -> None:
-        """Remove the stored value of a setting, so that its default holds.
-
-        Raises:
-            ConflictError: other processes kept changing settings. Nothing changed.
-        """
+        """Remove the stored value of a setting, so that its default holds."""
         self._change(lambda values: {name: values[name] for name in values if name != key})
 
     def _change(self, change: Callable[[_Values], _Values]) -> None:

@@ -67,12 +67,7 @@ class Tags:
         return self._store.objects.exists(tag_path(name))
 
     def find(self, name: TagName) -> Tag:
-        """A tag by its name; one request if it exists.
-
-        Raises:
-            TagNotFoundError: the graph has no such tag.
-            StorageError: its record cannot be read.
-        """
+        """A tag by its name; one request if it exists."""
         stored = self._store.objects.read(tag_path(name))
         if stored is None:
             raise self.not_found_error(name)
@@ -101,22 +96,14 @@ class Tags:
         return TagSurvey(tuple(tags), unreadable)
 
     def list(self) -> tuple[Tag, ...]:
-        """Every tag, sorted by name; reads each record.
-
-        Raises:
-            StorageError: a record cannot be read.
-        """
+        """Every tag, sorted by name; reads each record."""
         survey = self.survey()
         for failure in survey.unreadable.values():
             raise failure
         return survey.tags
 
     def put(self, tag: Tag) -> None:
-        """Give a commit its name: from then on the tag exists.
-
-        Raises:
-            AlreadyExistsError: another tag has the name. It is untouched.
-        """
+        """Give a commit its name: from then on the tag exists."""
         data = _encode(tag)
         if self._store.objects.put_if_absent(tag_path(tag.name), data):
             return
@@ -137,11 +124,7 @@ class Tags:
             self._store.objects.delete(tag_path(tag.name))
 
     def delete(self, name: TagName) -> None:
-        """Delete the tag of a name, whether or not its record can be read.
-
-        Raises:
-            TagNotFoundError: the graph has no such tag.
-        """
+        """Delete the tag of a name, whether or not its record can be read."""
         if not self.exists(name):
             raise self.not_found_error(name)
         self._store.objects.delete(tag_path(name))

@@ -55,12 +55,7 @@ class MergeChecks:
     cascades: Cascades
 
     def run(self, tables: dict[TableKey, Merged]) -> Kept:
-        """The merge, changed where that was decided so that it breaks no rule; else the conflicts.
-
-        Raises:
-            LimitExceededError: decisions kept breaking other rules, or touch too many rows.
-            StorageError: a table could not be read.
-        """
+        """The merge, changed by decisions so that it breaks no rule; otherwise the conflicts."""
         target = self.target
         view = self.view if target is None else target.merged_view
         lost = list(self._lost_values(tables))

@@ -66,21 +66,13 @@ class Cascades:
     _kept: dict[TableKey, Survivors] = field(init=False, default_factory=dict)
 
     def keep_all(self, tables: dict[TableKey, Merged]) -> dict[TableKey, Merged]:
-        """The merge with the edges of all nodes that were kept when their rows were decided.
-
-        Raises:
-            LimitExceededError: they are more than this process may hold.
-        """
+        """The merge with the edges of all nodes that were kept when their rows were decided."""
         nodes = self.versions.schema.catalog.node_types
         keys = {node.table_key for node in nodes} & tables.keys()
         return self.keep(tables, {key: self.rows.survivors(tables[key]) for key in keys})
 
     def keep(self, tables: dict[TableKey, Merged], nodes: Nodes) -> dict[TableKey, Merged]:
-        """The merge with the edges of these nodes, which it keeps from now on.
-
-        Raises:
-            LimitExceededError: they are more than this process may hold.
-        """
+        """The merge with the edges of these nodes, which it keeps from now on."""
         for key, survivors in nodes.items():
             self._kept[key] = self._kept.get(key, Survivors()) + survivors
         retained, restored = _retained(nodes), _restored(nodes)

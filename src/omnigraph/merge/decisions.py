@@ -453,11 +453,7 @@ def _taken(ours: pa.Table, theirs: pa.Table, sides: dict[str, np.ndarray]) -> pa
 
 
 def with_value(type_: SchemaType, rows: pa.Table, name: str, place: int, given: Given) -> pa.Table:
-    """The rows with a value of neither side at one position.
-
-    Raises:
-        InvalidInputError: the value does not fit the property, or the property is part of the key.
-    """
+    """The rows with a value of neither side at one position."""
     at = rows.schema.get_field_index(name)
     field = rows.schema.field(at)
     value = _held(type_, name, field.type, given.fitting(type_, name))

@@ -35,11 +35,7 @@ class DroppedUnits:
     engine: Engine
 
     def used(self) -> frozenset[tuple[SideName, Unit]]:
-        """The types whose rows a side changed, and the properties whose values it changed.
-
-        Raises:
-            StorageError: a table could not be read.
-        """
+        """The types whose rows a side changed, and the properties whose values it changed."""
         return frozenset(self._used())
 
     def _used(self) -> Iterator[tuple[SideName, Unit]]:

@@ -93,13 +93,7 @@ class Merge:
     strict_rows: bool = False
 
     def plan(self, view: View) -> WritePlan[MergeReport]:
-        """What the merge changes in the target as it is now.
-
-        Raises:
-            MergeConflictError: both sides changed what only one can have, or the result would
-                break a rule, and nobody decided. Nothing was written.
-            InvalidInputError: a resolution is about what does not conflict.
-        """
+        """What the merge changes in the target as it is now."""
         report, work = self.decide(view)
         if work is None or report.conflicts:
             source, target = self.source.snapshot.branch, view.snapshot.branch

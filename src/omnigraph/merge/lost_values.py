@@ -39,9 +39,6 @@ def lost_values(
 
     Args:
         branches: The names of both sides.
-
-    Raises:
-        StorageError: a table could not be read.
     """
     upserts = pa.concat_tables([merged.added, merged.replaced])
     written = ids_of(upserts)

@@ -35,12 +35,7 @@ class Given:
     value: object
 
     def fitting(self, type_: SchemaType, name: str) -> object:
-        """The value converted to the property's type.
-
-        Raises:
-            InvalidInputError: it does not fit the property's type, or the property is part of the
-                key, which identifies rows and cannot be decided.
-        """
+        """The value converted to the property's type."""
         if name in type_.key:
             message = (
                 f"the resolutions give a value for {type_.name} {name}, which is part of the key"
@@ -128,11 +123,7 @@ class Resolutions:
         return next((each for each, decision in named if isinstance(decision, Given)), None)
 
     def require_used(self) -> None:
-        """Reject decisions about rows or properties that do not conflict.
-
-        Raises:
-            InvalidInputError: a decision names a row or a property that is in no conflict.
-        """
+        """Reject decisions about rows or properties that do not conflict."""
         if unused := self.unused():
             message = f"the resolutions name what does not conflict: {unused}"
             raise InvalidInputError(message, hint="remove these from the resolutions")
@@ -150,9 +141,6 @@ def read_resolutions(text: str | None) -> Resolutions:
     The file is a list of `{"type", "id", "property"?, "take": "ours"|"theirs"}` or, with `"value"`
     instead of `"take"`, a value of neither side. A decision about schemas has no `"id"`:
     `{"type", "property"?, "facet", "take"}`. One entry that has only `"take"` decides all others.
-
-    Raises:
-        InvalidInputError: it is none of these; the message names the entry.
     """
     if text is None:
         return Resolutions()

@@ -109,12 +109,7 @@ class MergeRows(Protocol):
         ...
 
     def decide(self, sides: Sides) -> Merged | None:
-        """Decide about a table; None if the merge does nothing to it.
-
-        Raises:
-            InvalidInputError: a resolution gives a value that does not fit.
-            StorageError: a table could not be read.
-        """
+        """Decide about a table; None if the merge does nothing to it."""
         ...
 
     def counts(self, merged: Merged) -> Counts:
@@ -122,11 +117,7 @@ class MergeRows(Protocol):
         ...
 
     def survivors(self, merged: Merged) -> Survivors:
-        """The rows of a table that the merge keeps although one side deleted them.
-
-        Raises:
-            LimitExceededError: they are more than this process may hold.
-        """
+        """The rows of a table that the merge keeps although one side deleted them."""
         ...
 
     def delta(self, tables: Mapping[TableKey, Merged]) -> Delta:
@@ -140,9 +131,6 @@ class MergeRows(Protocol):
 
         Args:
             touched: Finds the rows; called where some may be in other processes.
-
-        Raises:
-            LimitExceededError: they are more than this process may hold.
         """
         ...
 
@@ -200,12 +188,7 @@ class LocalRows:
         return None
 
     def decide(self, sides: Sides) -> Merged | None:
-        """Decide about a table; None if the merge does nothing to it.
-
-        Raises:
-            InvalidInputError: a resolution gives a value that does not fit.
-            StorageError: a table could not be read.
-        """
+        """Decide about a table; None if the merge does nothing to it."""
         merged = self._merge_table(sides)
         if merged is not None:
             self.conflicts += merged.conflicts

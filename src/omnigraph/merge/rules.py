@@ -72,13 +72,10 @@ class Rules:
         return self.cascades.source
 
     def keep(self, tables: dict[TableKey, Merged]) -> Kept:
-        """The merge, changed where that was decided so that it breaks no rule; else the conflicts.
+        """The merge, changed by decisions so that it breaks no rule; otherwise the conflicts.
 
         A decision about one row may break another rule, so this is repeated until nothing is
         left that anybody decided. About one offender nothing is decided twice.
-
-        Raises:
-            LimitExceededError: decisions kept breaking other rules, or touch too many rows.
         """
         tables = self.cascades.keep_all(tables)
         followed: set[tuple[object, ...]] = set()

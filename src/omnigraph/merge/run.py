@@ -111,13 +111,7 @@ class Merges:
         actor: str | None = None,
         message: str | None = None,
     ) -> MergeOutcome:
-        """Merge one branch, as it is now, into another, in one commit with two parents.
-
-        Raises:
-            MergeConflictError: there are conflicts that the options do not decide.
-            InvalidInputError: the branch is to be merged into itself, or a resolution is wrong.
-            StaleHeadError: the source is at another commit than expected. Nothing changed.
-        """
+        """Merge one branch, as it is now, into another, in one commit with two parents."""
         theirs = self._mergeable(source, target, options)
         request = WriteRequest(
             OperationKind.MERGE,
@@ -261,28 +255,16 @@ class Merges:
         return theirs
 
     def base_of(self, theirs: Snapshot, ours: Snapshot) -> Commit:
-        """The newest commit that both have; the first of several.
-
-        Raises:
-            InvalidInputError: they share no history.
-        """
+        """The newest commit that both have; the first of several."""
         return self._diverge(theirs, ours).bases[0]
 
     def changed_types(self, theirs: Snapshot, ours: Snapshot) -> frozenset[str]:
-        """The types whose rows a merge of theirs would bring in. Reads no rows.
-
-        Raises:
-            InvalidInputError: they share no history.
-        """
+        """The types whose rows a merge of theirs would bring in. Reads no rows."""
         base = self._side(self._manifest.at(self.base_of(theirs, ours)))
         return changed_types(self._catalogs.of, base, self._side(theirs))
 
     def commits_of(self, theirs: Snapshot, ours: Snapshot) -> tuple[Commit, ...]:
-        """The commits that only their history has, those of branches that they merged included.
-
-        Raises:
-            InvalidInputError: they share no history.
-        """
+        """The commits that only their history has, those of branches that they merged included."""
         return self._diverge(theirs, ours).theirs
 
     def _diverge(self, theirs: Snapshot, ours: Snapshot) -> Divergence:

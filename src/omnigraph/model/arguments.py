@@ -21,9 +21,6 @@ def require_text(value: object, name: str) -> str:
 
     >>> require_text("ada", "actor")
     'ada'
-
-    Raises:
-        InvalidParameterError: it is something else.
     """
     if isinstance(value, str):
         return value
@@ -31,11 +28,7 @@ def require_text(value: object, name: str) -> str:
 
 
 def require_path(value: object, name: str, *, hint: str = "") -> str | Path:
-    """A text, or a path of any library.
-
-    Raises:
-        InvalidParameterError: it is something else.
-    """
+    """A text, or a path of any library."""
     if isinstance(value, PathLike):
         value = fspath(value)
         if isinstance(value, str):
@@ -46,11 +39,7 @@ def require_path(value: object, name: str, *, hint: str = "") -> str | Path:
 
 
 def require_number(value: object, name: str) -> int:
-    """A whole number of any library: NumPy has its own.
-
-    Raises:
-        InvalidParameterError: it is something else, such as a text, a fraction or a bool.
-    """
+    """A whole number of any library: NumPy has its own."""
     if not isinstance(value, bool) and hasattr(value, "__index__"):
         return index(value)
     raise misfit_error(value, name, "a whole number")
@@ -61,9 +50,6 @@ def require_texts(value: object, name: str) -> tuple[str, ...] | None:
 
     >>> require_texts("Person", "types"), require_texts(["Person", "City"], "types")
     (('Person',), ('Person', 'City'))
-
-    Raises:
-        InvalidParameterError: it is something else, or contains something else.
     """
     if value is None:
         return None
@@ -75,11 +61,7 @@ def require_texts(value: object, name: str) -> tuple[str, ...] | None:
 
 
 def require_choice(value: object, choices: type[Choice], name: str) -> Choice:
-    """One of several words.
-
-    Raises:
-        InvalidParameterError: it is none of them.
-    """
+    """One of several words."""
     word = require_text(value, name)
     if word in set(choices):
         return choices(word)
@@ -88,11 +70,7 @@ def require_choice(value: object, choices: type[Choice], name: str) -> Choice:
 
 
 def require_names(value: object, name: str) -> Mapping[str, object]:
-    """Values by name; None is an empty mapping.
-
-    Raises:
-        InvalidParameterError: it is not a mapping, or a name in it is not a text.
-    """
+    """Values by name; None is an empty mapping."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):

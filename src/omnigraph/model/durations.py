@@ -26,9 +26,6 @@ def require_duration(value: object, name: str) -> timedelta:
 
     >>> require_duration("90m", "grace")
     datetime.timedelta(seconds=5400)
-
-    Raises:
-        InvalidParameterError: it is neither, is negative, or is longer than any graph is old.
     """
     if isinstance(value, timedelta):
         duration = value

@@ -34,9 +34,6 @@ def identity_of(types: Sequence[KeyType], values: Sequence[KeyValue]) -> str:
     'Ada'
     >>> identity_of([Scalar.STRING, Scalar.I32, Scalar.BOOL], ["Zoë", 7, True])
     '["Zoë","7","true"]'
-
-    Raises:
-        InvalidInputError: a float is infinite or not a number.
     """
     assert types, "a key has members"
     members = [format_member(type_, value) for type_, value in zip(types, values, strict=True)]
@@ -59,9 +56,6 @@ def format_member(type_: KeyType, value: KeyValue) -> str:
     ['0.1', '0', '3', '1e+300']
     >>> format_member(Scalar.F32, 0.10000000149011612)
     '0.1'
-
-    Raises:
-        InvalidInputError: a float is infinite or not a number.
     """
     match type_, value:
         case Scalar.BOOL, bool():

@@ -20,10 +20,6 @@ class CommitId(str):
 
         >>> CommitId.parse("01arz3ndektsv4rrffq69g5fav")
         '01ARZ3NDEKTSV4RRFFQ69G5FAV'
-
-        Raises:
-            InvalidNameError: the text is not a ULID.
-            InvalidParameterError: it is not a text.
         """
         upper = require_text(text, "a commit id").upper()
         # Some letters beyond ASCII have upper cases within it.

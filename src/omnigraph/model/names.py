@@ -26,9 +26,6 @@ class TypeName(str):
 
         >>> TypeName.parse("Person")
         'Person'
-
-        Raises:
-            InvalidNameError: it does not start with A-Z, or has other characters than A-Za-z0-9_.
         """
         if not _TYPE_NAME.fullmatch(text) or len(text) > TYPE_NAME_LENGTH_MAX:
             message = f"{text[:200]!r} is not a type name"
@@ -51,10 +48,6 @@ class BranchName(str):
 
         >>> BranchName.parse("review/1")
         'review/1'
-
-        Raises:
-            InvalidNameError: the name is empty, too long, reserved, or has an invalid character.
-            InvalidParameterError: it is not a text.
         """
         require_text(text, "a branch's name")
         if wrong := _name_fault(text):
@@ -90,11 +83,6 @@ class TagName(str):
 
         >>> TagName.parse("release/1.0")
         'release/1.0'
-
-        Raises:
-            InvalidNameError: the name is invalid, is main's, or has the form of a commit id in
-                upper or lower case.
-            InvalidParameterError: it is not a text.
         """
         require_text(text, "a tag's name")
         if wrong := _name_fault(text) or _tag_name_fault(text):

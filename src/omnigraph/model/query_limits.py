@@ -37,9 +37,6 @@ def require_timeout(value: object, name: str) -> timedelta | None:
 
     >>> require_timeout("30s", "timeout"), require_timeout(0.5, "timeout")
     (datetime.timedelta(seconds=30), datetime.timedelta(microseconds=500000))
-
-    Raises:
-        InvalidParameterError: it is no duration, or none at all passes.
     """
     if value == NO_LIMIT:
         return None
@@ -53,11 +50,7 @@ def require_timeout(value: object, name: str) -> timedelta | None:
 
 
 def require_memory(value: object, name: str) -> int | None:
-    """How many bytes a query may hold; None for `none`.
-
-    Raises:
-        InvalidParameterError: it is no size, or less than any query needs.
-    """
+    """How many bytes a query may hold; None for `none`."""
     if value == NO_LIMIT:
         return None
     byte_count = require_size(value, name)
@@ -69,11 +62,7 @@ def require_memory(value: object, name: str) -> int | None:
 
 
 def require_max_rows(value: object, name: str) -> int | None:
-    """How many rows a query may return; None for `none`.
-
-    Raises:
-        InvalidParameterError: it is no whole number from 1 on.
-    """
+    """How many rows a query may return; None for `none`."""
     if value == NO_LIMIT:
         return None
     row_count = require_number(value, name)

@@ -21,9 +21,6 @@ def require_size(value: object, name: str) -> int:
 
     >>> require_size("512MB", "memory"), require_size("2GiB", "memory")
     (512000000, 2147483648)
-
-    Raises:
-        InvalidParameterError: it is neither.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value

@@ -28,9 +28,6 @@ class TableKey:
 
         >>> str(TableKey.parse("node:Person"))
         'node:Person'
-
-        Raises:
-            InvalidNameError: the text is not `node:Type` or `edge:Type`.
         """
         kind, _, name = text.partition(":")
         if kind not in set(TableKind):

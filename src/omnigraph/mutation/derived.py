@@ -27,12 +27,7 @@ class DerivedRows:
     mint: Callable[[], str]
 
     def rows(self, statement: ir.InsertMatched, schema: pa.Schema, position: int) -> pa.Table:
-        """The rows that a statement writes, in the schema of a delta; ids may repeat.
-
-        Raises:
-            InvalidInputError: a value does not fit its property, or a key is not finite.
-            StorageError: a table could not be read.
-        """
+        """The rows that a statement writes, in the schema of a delta; ids may repeat."""
         type_ = self.matched.catalog.type_named(statement.type_name)
         found = self.matched.find(statement.match, type_)
         known = self.matched.given.known

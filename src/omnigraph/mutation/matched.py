@@ -28,12 +28,7 @@ class RowFinder:
     pending: PendingChanges
 
     def find(self, match: ir.ReadQuery, type_: SchemaType) -> pa.Table:
-        """The rows of a match, by the names of columns of this type.
-
-        Raises:
-            InvalidInputError: a number does not fit its property.
-            StorageError: a table could not be read.
-        """
+        """The rows of a match, by the names of columns of this type."""
         plan = self._plan(match, type_)
         changed = dict(self.pending.changed_tables())
         rows = {

@@ -107,11 +107,7 @@ class Matcher:
         given: Given,
         data: Data,
     ) -> dict[str, pa.ChunkedArray]:
-        """The values that rows get by computed assignments, by property, in the order of the rows.
-
-        Raises:
-            InvalidInputError: a number does not fit its property.
-        """
+        """The values of computed assignments, by property, in the order of the rows."""
         builder = PlanBuilder()
         relation = builder.give()
         read_columns = [each for one in assignments for each in columns_in(one.value)]

@@ -60,11 +60,7 @@ class Mutations:
         embedding: WriteEmbedding,
         budget: Budget = UNLIMITED,
     ) -> Mutation:
-        """A mutation that can be planned on any view; its instant is now. Reads nothing.
-
-        Raises:
-            InvalidParameterError: the parameters are no mapping by names.
-        """
+        """A mutation that can be planned on any view; its instant is now. Reads nothing."""
         given = dict(require_names(parameters, "params"))
         return Mutation(self, source, given, name, self._clock.now(), embedding, budget)
 
@@ -138,20 +134,7 @@ class Mutation:
     budget: Budget = UNLIMITED
 
     def plan(self, view: View) -> WritePlan[MutationReport]:
-        """Plan what the query changes in this view; writes nothing, and may be called again.
-
-        Raises:
-            DiagnosticsError: the text is no query of this graph. Nothing was read.
-            InvalidInputError: the query is one that reads. Nothing was read.
-            InvalidParameterError: a parameter is missing, unknown or ill-typed. Nothing was read.
-            IntegrityError: the change would break rules of the schema.
-            EmbeddingError: the provider of a model failed.
-            StorageError: a table could not be read.
-            NotAllowedError: the actor may not change a type, or not read one whose rows are looked
-                up. Nothing was read.
-            LimitExceededError: the budget does not suffice.
-            CancelledError: the mutation was cancelled.
-        """
+        """Plan what the query changes in this view; writes nothing, and may be called again."""
         return self.owner.plan(self, view)
 
 

@@ -47,13 +47,7 @@ class Statements:
     pending: PendingChanges
 
     def run(self, statements: Iterable[ir.Statement]) -> None:
-        """Add the changes of the statements to `pending`; each reads those of the ones before it.
-
-        Raises:
-            InvalidInputError: a key has a number that is not finite, or what was computed does
-                not fit its property.
-            StorageError: a table could not be read.
-        """
+        """Add the changes of the statements to `pending`; each reads those before it."""
         for number, statement in enumerate(statements, start=1):
             match statement:
                 case ir.InsertNode() | ir.InsertEdge():

@@ -104,11 +104,7 @@ class OriginalHistory:
 
     @cached_property
     def branches(self) -> dict[BranchName, OriginalBranch]:
-        """The branches by name, main first.
-
-        Raises:
-            FormatError: a branch has rows that no commit of it shows.
-        """
+        """The branches by name, main first."""
         found = {MAIN: self._branch(MAIN, None, None, 0, None)}
         for name, ref in sorted(self._tables.refs(MANIFEST).items()):
             if not name.startswith(_RUN_PREFIX):

@@ -36,9 +36,6 @@ class ImportRecord:
 
         Returns:
             The record of the first attempt.
-
-        Raises:
-            AlreadyExistsError: the target holds something else. It is untouched.
         """
         facts = {
             "format": 1,

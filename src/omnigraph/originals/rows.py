@@ -110,11 +110,7 @@ class RowChanges:
 
 
 def require_columns(table: Table, key: TableKey, type_: SchemaType, commit: str) -> None:
-    """Refuse a table that is not one of the type as the schema declares it.
-
-    Raises:
-        FormatError: it has other columns, or columns of other types.
-    """
+    """Refuse a table that is not one of the type as the schema declares it."""
     declared = table_schema(type_)
     found = {field.name: field.type for field in table.schema}
     place = f"{key} at commit {commit}"

@@ -65,15 +65,7 @@ _RULE: Final = "a cleanup before the import"
 
 
 def import_graph(source: Store, target: Store, clock: Clock, engine: Engine) -> ImportResult:
-    """Make the graph of a Rust release again, with its whole history. The source is only read.
-
-    Raises:
-        GraphNotFoundError: the source holds no graph.
-        FormatError: the source is not of a Rust release, or of one that cannot be imported, or has
-            something that no sample shows. The target is not a graph.
-        AlreadyExistsError: the target holds something else. It is untouched.
-        TableConflictError: another process is importing into the target. Run it again.
-    """
+    """Make the graph of a Rust release again, with its whole history. The source is only read."""
     with OriginalTables(source) as tables:
         manifest = tables.open(MANIFEST, ref=None)
         stamp = original_stamp(manifest)

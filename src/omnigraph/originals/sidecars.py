@@ -35,11 +35,7 @@ class InterruptedWrite:
 
 
 def read_sidecars(objects: Objects, uri: str) -> Iterator[InterruptedWrite]:
-    """The interrupted writes, oldest first.
-
-    Raises:
-        FormatError: one has another version, or another kind of writer.
-    """
+    """The interrupted writes, oldest first."""
     for path in sorted(objects.list(RECOVERY)):
         stored = objects.read(path)
         if stored is None or not path.endswith(".json"):
@@ -80,11 +76,7 @@ class RecoveredWrite:
 
 
 def classify(write: InterruptedWrite, pins: Pins, tables: OriginalTables) -> RecoveredWrite | None:
-    """What the release makes of a write on a branch that shows `pins`; None if it was published.
-
-    Raises:
-        FormatError: a table is neither at its pin nor one version above it.
-    """
+    """What the release makes of a write on a branch that shows `pins`; None if it was published."""
     if all(_is_published(pins.get(key), after) for key, (_, after) in write.moves.items()):
         return None
     moved = []

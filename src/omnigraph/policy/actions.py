@@ -34,9 +34,6 @@ class Action(StrEnum):
 
         >>> Action.parse("merge")
         <Action.MERGE: 'merge'>
-
-        Raises:
-            InvalidParameterError: there is no such action; the hint names the nearest.
         """
         name = require_text(text, "an action")
         if name in set(cls):

@@ -79,10 +79,6 @@ class Authority:
 
         Args:
             graph: The graph as rules name it; when None, the last part of its URI without `.omni`.
-
-        Raises:
-            NotFoundError: there is no such policy.
-            InvalidInputError: the policy is not valid.
         """
         if policy is None:
             policy = os.environ.get(POLICY_VARIABLE) or None
@@ -140,9 +136,6 @@ class Authority:
             types: The types on the branch that it is done to.
             source: The branch that is merged, or that a new branch starts at.
             approvals: How many reviewers approved what is merged.
-
-        Raises:
-            NotAllowedError: the actor may not; the message names the rule. Nothing was done.
         """
         if self.policy is None:
             return
@@ -236,11 +229,7 @@ class Authority:
         admit_texts(writing, request, plan.touched_types, before, after)
 
     def require_readable(self, snapshot: Snapshot, tables: Iterable[TableKey]) -> None:
-        """Refuse to read rows of a type that the policy keeps from the actor.
-
-        Raises:
-            NotAllowedError: the actor may not read one of the types. Nothing was read.
-        """
+        """Refuse to read rows of a type that the policy keeps from the actor."""
         if self.policy is not None:
             types = sorted({key.type_name for key in tables})
             self.require(Action.READ, branch=snapshot.branch, types=types)
@@ -265,9 +254,6 @@ class Authority:
         Args:
             is_of_main: Whether main has the same text under that name now. What others may have
                 written elsewhere, or what was replaced since, runs with the rights of the actor.
-
-        Raises:
-            NotAllowedError: the actor may neither invoke it so nor read one of the types.
         """
         try:
             self.require_readable(snapshot, tables)
@@ -300,9 +286,6 @@ class Authority:
         Args:
             text: How the caller named a branch, a commit or a tag. The error says no more: the
                 usual hints name what exists, and so what the actor may not see.
-
-        Raises:
-            NotFoundError: the block raised one, or `require_visible` did.
         """
         try:
             yield
@@ -318,9 +301,6 @@ class Authority:
         """Raise what `conceal` waits for if the actor may not read a branch.
 
         A commit is read by who may read the branch that it was made on, whichever way it is named.
-
-        Raises:
-            BranchNotFoundError: the actor may not.
         """
         if not self.allows(Action.READ, branch):
             message = f"permission denied: {self.actor} cannot read branch {branch}"
@@ -374,10 +354,5 @@ class Access:
         return cls(str(Path(policy).absolute()), actor or os.environ.get(ACTOR_VARIABLE) or None)
 
     def authority(self, uri: str) -> Authority:
-        """What they may do in a graph.
-
-        Raises:
-            NotFoundError: there is no such policy.
-            InvalidInputError: the policy is not valid.
-        """
+        """What they may do in a graph."""
         return UNLIMITED if self.policy is None else Authority.open(uri, self.policy, self.actor)

@@ -17,12 +17,7 @@ class PolicyFile:
     """The policy of a file, as the file is now. A change that is not valid has no effect."""
 
     def __init__(self, path: Path) -> None:
-        """Read the policy.
-
-        Raises:
-            NotFoundError: there is no such file.
-            InvalidInputError: the policy is not valid.
-        """
+        """Read the policy."""
         self._path = path
         self._lock = threading.Lock()
         self._policy = AccessPolicy.read(path)

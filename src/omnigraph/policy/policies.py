@@ -66,12 +66,7 @@ class AccessPolicy:
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read a policy.
-
-        Raises:
-            NotFoundError: there is no such file.
-            InvalidInputError: it, or a rule in it, is not valid; the message says where.
-        """
+        """Read a policy."""
         file = Path(path)
         text = _read_text(file)
         if file.suffix == ".cedar":

@@ -77,10 +77,6 @@ class PolicyRules:
 
         Args:
             name: What messages call the text: usually its file.
-
-        Raises:
-            InvalidInputError: a rule is no rule of Cedar, or names what does not exist. The message
-                has its line. Or Cedar is not installed.
         """
         cedar = _require_cedar()
         self.name = name

@@ -58,11 +58,7 @@ class Sight:
 
     @contextmanager
     def limit_violations(self) -> Iterator[None]:
-        """Let the violations of a write say nothing about rows of hidden types.
-
-        Raises:
-            OmnigraphError: the block raised one.
-        """
+        """Let the violations of a write say nothing about rows of hidden types."""
         if self is EVERYTHING:
             yield
             return
@@ -82,9 +78,6 @@ class Sight:
 
         Args:
             names: The types of both branches.
-
-        Raises:
-            OmnigraphError: the block raised one.
         """
         if self is EVERYTHING:
             yield

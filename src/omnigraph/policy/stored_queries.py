@@ -32,10 +32,6 @@ def admit_texts(
     Args:
         writing: What the actor of the write may do.
         touched: The types that the write changes.
-
-    Raises:
-        NotAllowedError: the actor may not read a type that a query would read from then on, or a
-            new text does not fit the schema, so that it could mean anything later.
     """
     if not request.branch.is_main:
         return

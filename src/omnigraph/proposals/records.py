@@ -43,12 +43,7 @@ class ProposalRecords:
                 yield int(stem)
 
     def find(self, number: int) -> Proposal:
-        """A proposal by its number; one request if it exists.
-
-        Raises:
-            ProposalNotFoundError: the graph has no such proposal.
-            StorageError: its record cannot be read.
-        """
+        """A proposal by its number; one request if it exists."""
         return _decode(number, self._read(number))
 
     def _read(self, number: int) -> StoredObject:
@@ -59,11 +54,7 @@ class ProposalRecords:
         return stored
 
     def create(self, proposal: Proposal) -> Proposal:
-        """Store a proposal under the next free number.
-
-        Raises:
-            ConflictError: other processes kept creating proposals. Nothing was stored.
-        """
+        """Store a proposal under the next free number."""
         for attempt in range(SETTINGS_ATTEMPTS_MAX):
             numbered = replace(proposal, number=max(self._list_numbers(), default=0) + 1)
             data, path = _encode(numbered), _path(numbered.number)
@@ -83,10 +74,6 @@ class ProposalRecords:
         Args:
             change: Called again on what others made of the proposal. What it raises ends the
                 change, and nothing is stored.
-
-        Raises:
-            ProposalNotFoundError: the graph has no such proposal.
-            ConflictError: other processes kept changing it. Nothing changed.
         """
         for attempt in range(SETTINGS_ATTEMPTS_MAX):
             stored = self._read(number)

@@ -31,11 +31,7 @@ from omnigraph.model.proposals import (
 
 
 def require_title(title: object) -> str:
-    """A title: one line that is not blank.
-
-    Raises:
-        InvalidParameterError: it is something else, or too long.
-    """
+    """A title: one line that is not blank."""
     text = require_text(title, "title").strip()
     if not text or not text.isprintable():
         message = f"the title {text[:100]!r} is blank, or more than one line of text"
@@ -44,11 +40,7 @@ def require_title(title: object) -> str:
 
 
 def require_remark(text: object, name: str) -> str:
-    """A description or a comment of acceptable length.
-
-    Raises:
-        InvalidParameterError: it is no text, or too long.
-    """
+    """A description or a comment of acceptable length."""
     remark = require_text(text, name)
     if not remark.isascii():
         try:
@@ -67,11 +59,7 @@ def _require_length(text: str, name: str, most: int) -> str:
 
 
 def require_open(proposal: Proposal) -> None:
-    """Refuse to act on a proposal that has ended.
-
-    Raises:
-        InvalidInputError: it was merged or closed.
-    """
+    """Refuse to act on a proposal that has ended."""
     if proposal.state is not ProposalState.OPEN:
         message = f"proposal {proposal.number} is {proposal.state}, not open"
         hint = "make another proposal of the branch"
@@ -85,10 +73,6 @@ def approve(
 
     Args:
         writers: The actors of the commits that would be merged.
-
-    Raises:
-        InvalidInputError: the proposal has ended.
-        NotAllowedError: the reviewer made the proposal, or wrote what it would merge.
     """
     require_open(proposal)
     did = "made" if actor == proposal.author else "wrote commits of" if actor in writers else None
@@ -100,11 +84,7 @@ def approve(
 
 
 def withdraw_approval(proposal: Proposal, actor: str) -> Proposal:
-    """The proposal without a reviewer's consent.
-
-    Raises:
-        InvalidInputError: the proposal has ended, or the reviewer did not approve it.
-    """
+    """The proposal without a reviewer's consent."""
     require_open(proposal)
     others = tuple(each for each in proposal.approvals if each.actor != actor)
     if len(others) == len(proposal.approvals):
@@ -114,11 +94,7 @@ def withdraw_approval(proposal: Proposal, actor: str) -> Proposal:
 
 
 def require_room(proposal: Proposal) -> None:
-    """Refuse a remark on a proposal that has as many as it can hold.
-
-    Raises:
-        LimitExceededError: it has.
-    """
+    """Refuse a remark on a proposal that has as many as it can hold."""
     if len(proposal.comments) >= PROPOSAL_COMMENTS_MAX:
         message = f"proposal {proposal.number} has {PROPOSAL_COMMENTS_MAX} comments, the limit"
         raise LimitExceededError(message, hint="make another proposal of the branch")
@@ -127,12 +103,7 @@ def require_room(proposal: Proposal) -> None:
 def comment(
     proposal: Proposal, actor: str, text: str, row: RowPlace | None, now: datetime
 ) -> Proposal:
-    """The proposal with one more remark; a proposal that has ended takes remarks, too.
-
-    Raises:
-        InvalidParameterError: the remark is blank.
-        LimitExceededError: it has as many remarks as it can hold.
-    """
+    """The proposal with one more remark; a proposal that has ended takes remarks, too."""
     if not text.strip():
         message = "the comment is blank"
         raise InvalidParameterError(message, hint="write what you remark", name="text")
@@ -142,11 +113,7 @@ def comment(
 
 
 def close(proposal: Proposal, actor: str, now: datetime) -> Proposal:
-    """The proposal, ended without a merge.
-
-    Raises:
-        InvalidInputError: it has ended already.
-    """
+    """The proposal, ended without a merge."""
     require_open(proposal)
     return replace(proposal, state=ProposalState.CLOSED, ending=Ending(actor, now))
 

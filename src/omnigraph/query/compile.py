@@ -53,9 +53,6 @@ def compile_queries(
     Args:
         name: What to call the text in diagnostics.
         former: The names that types and properties had before, for hints.
-
-    Raises:
-        DiagnosticsError: the text is refused; the error has all its diagnostics.
     """
     reading = read_queries(text, catalog, name, former)
     if reading.queries is None:

@@ -31,10 +31,6 @@ def bind(query: Query, values: Mapping[str, object]) -> Mapping[str, Value]:
     - A list is any sequence but text; its items may not be null. A vector has its exact length, and
       its numbers are finite.
     - Blob is bytes, or base64 text.
-
-    Raises:
-        InvalidParameterError: a parameter is missing, unknown or of the wrong type; the message
-            names all of them. Nothing has run.
     """
     parameters = {parameter.name: parameter for parameter in query.parameters}
     values_by_name: dict[str, Value] = {}

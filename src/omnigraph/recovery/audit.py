@@ -53,10 +53,6 @@ class Audit:
 
         The append is a compare-and-swap on the whole dataset, so that a stalled recovery whose work
         another process repeated cannot add a second one.
-
-        Raises:
-            ConflictError: other recoveries won every attempt. The entry was not written.
-            StorageError: the entry was not written, or whether it was is unknown.
         """
         for _ in range(AUDIT_ATTEMPTS_MAX):
             existed = self._store.tables.exists(RECOVERIES)

@@ -37,10 +37,6 @@ def claim(
 
     Returns:
         Every sidecar seen after ours was written. The claim lasts until the caller deletes its own.
-
-    Raises:
-        ConflictError: another operation held the tables all the time. Our sidecar was deleted.
-        RecoveryNeededError: a sidecar cannot be read. Ours was deleted.
     """
     give_up_at = clock.now() + timedelta(seconds=seconds_max)
     attempt = 0

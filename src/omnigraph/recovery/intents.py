@@ -203,13 +203,7 @@ def _encode_stream(draft: CommitDraft, before: StreamAt) -> dict[str, object]:
 
 
 def decode(data: bytes) -> Intent:
-    """The intent that a sidecar holds.
-
-    Raises:
-        NewerIntentError: its schema is newer than ours, or it records work that this release cannot
-            finish. It must not be deleted.
-        UnreadableIntentError: it is truncated or damaged. It must not be deleted.
-    """
+    """The intent that a sidecar holds."""
     try:
         record = json.loads(data)
         version = record["schema_version"]

@@ -72,11 +72,7 @@ def is_gone(owner: Owner | None, operation_id: OperationId) -> bool:
 
 
 def is_at_work(owner: Owner, operation_id: OperationId) -> bool:
-    """Whether it is certain that the owner works on the operation.
-
-    Raises:
-        OSError: nothing can be learnt of processes now.
-    """
+    """Whether it is certain that the owner works on the operation."""
     if owner.host != _host() or _start_of(owner.pid) != owner.started:
         return False
     if owner.pid != os.getpid():
@@ -95,11 +91,7 @@ def _host() -> str:
 
 
 def _start_of(pid: int) -> int | None:
-    """When the process with this number started; None if no such process is running.
-
-    Raises:
-        OSError: it cannot be learnt, such as by a process with too many open files.
-    """
+    """When the process with this number started; None if no such process is running."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError, PermissionError, NotADirectoryError):

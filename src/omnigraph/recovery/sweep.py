@@ -95,12 +95,6 @@ class Recovery:
         """Resolve every interrupted write, of one branch or of all. Live ones are left alone.
 
         An interrupted deletion of that branch is finished, too.
-
-        Raises:
-            RecoveryNeededError: a sidecar cannot be read, or its tables break an invariant.
-            ConflictError: other operations kept a table of an interrupted write busy, or another
-                process is deleting the branch.
-            BranchNotFoundError: the graph has no such branch.
         """
         if branch is not None:
             finish_deletion(self._manifest, branch, self._clock.now())
@@ -111,9 +105,6 @@ class Recovery:
 
         Returns:
             The record as it was just read; None if it is main, or was changed here.
-
-        Raises:
-            The same errors as `heal`.
         """
         found = finish_deletion(self._manifest, branch, self._clock.now())
         self._resolve_interrupted(branch)
@@ -134,11 +125,7 @@ class Recovery:
         return self.sidecars.pending(self._clock)
 
     def resolve(self, intent: Intent) -> RecoveryEntry | None:
-        """Resolve one write on behalf of its owner; None if another process did.
-
-        Raises:
-            RecoveryNeededError: its tables break an invariant. Its sidecar is kept.
-        """
+        """Resolve one write on behalf of its owner; None if another process did."""
         # Without the lock: a thread that waits for this very write may hold it.
         return self._resolve(intent)
 

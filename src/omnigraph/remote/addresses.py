@@ -31,9 +31,6 @@ class Address:
 
         >>> Address.parse("https://host/graphs/world/")
         Address(server='https://host', graph='world')
-
-        Raises:
-            InvalidInputError: it is none, or has a password or a query in it.
         """
         parts = urlsplit(require_text(text, "the address of a graph"))
         if parts.scheme not in _SCHEMES or not parts.hostname:
@@ -57,11 +54,7 @@ class Address:
         return f"{self.server}/graphs/{quote(self.graph, safe='')}"
 
     def require_safe(self) -> None:
-        """Refuse to send a token where others on the way can read it.
-
-        Raises:
-            InvalidInputError: it is not encrypted, and leaves this machine.
-        """
+        """Refuse to send a token where others on the way can read it."""
         parts = urlsplit(self.server)
         if not self.is_encrypted and not _is_loopback(parts.hostname or ""):
             message = f"a token is not sent to {self.server}, which is not encrypted"

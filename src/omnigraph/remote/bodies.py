@@ -18,9 +18,6 @@ def read_body(response: httpx.Response, *, seconds_max: float) -> bytes | memory
 
     Args:
         seconds_max: How long to wait for its next piece.
-
-    Raises:
-        httpx.TransportError: it ends too early, or takes too long.
     """
     size = response.headers.get("content-length", "")
     is_plain = "content-encoding" not in response.headers and size.isascii() and size.isdigit()

@@ -47,11 +47,7 @@ class Handle:
         return replace(self, target=target)
 
     def call(self, operation: Operation, arguments: Mapping[str, Any]) -> Any:
-        """Have the server carry out an operation, and return its result.
-
-        Raises:
-            OmnigraphError: what the operation raises.
-        """
+        """Have the server carry out an operation, and return its result."""
         own = own_arguments(operation)
         sent = {name: value for name, value in arguments.items() if name not in own}
         for name in operation.texts:
@@ -112,11 +108,7 @@ class Handle:
 
 
 def key_of(operation: Operation, arguments: Mapping[str, Any]) -> str | None:
-    """The key of a request: the caller's, or a new one where the operation takes one.
-
-    Raises:
-        InvalidParameterError: it is no text.
-    """
+    """The key of a request: the caller's, or a new one where the operation takes one."""
     given = arguments.get("key")
     if operation.kind is not CallKind.KEYED:
         return None
@@ -155,11 +147,7 @@ def _as_path(given: object) -> object:
 
 
 def refuse_key(arguments: Mapping[str, Any], what: str) -> None:
-    """Refuse a key where none is taken.
-
-    Raises:
-        InvalidParameterError: one was given.
-    """
+    """Refuse a key where none is taken."""
     if arguments.get("key") is not None:
         message = f"{what} takes no key"
         raise InvalidParameterError(message, name="key")

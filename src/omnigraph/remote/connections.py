@@ -122,13 +122,7 @@ class Connection:
             client.close()
 
     def send(self, sending: Sending) -> bytes | memoryview:
-        """Send a request, and return the body of its answer.
-
-        Raises:
-            OmnigraphError: what the server raised.
-            StorageError: the server cannot be reached.
-            OutcomeUnknownError: the answer was lost, and the request may have landed.
-        """
+        """Send a request, and return the body of its answer."""
         seconds_max = self._limits.answer_seconds
         body: bytes | memoryview = self._repeat(
             sending, lambda response: read_body(response, seconds_max=seconds_max)
@@ -137,12 +131,7 @@ class Connection:
 
     @contextmanager
     def stream(self, sending: Sending) -> Iterator[Iterator[bytes]]:
-        """Send a request, and return the pieces of its answer as they arrive.
-
-        Raises:
-            OmnigraphError: what the server raised.
-            StorageError: the server cannot be reached, or stopped in between.
-        """
+        """Send a request, and return the pieces of its answer as they arrive."""
         response = self._repeat(sending, lambda response: response)
         try:
             with _translate_losses(self.address):

@@ -29,13 +29,7 @@ _LINES: Final = "graph.jsonl"
 
 
 def export(handle: Handle, arguments: Mapping[str, Any]) -> ExportResult:
-    """Write the rows that a remote handle reads to files here.
-
-    Raises:
-        NotAllowedError: the target is in an object store.
-        InvalidInputError: exports cannot be written there.
-        OmnigraphError: what the export raises.
-    """
+    """Write the rows that a remote handle reads to files here."""
     target = parse_target(str(require_path(arguments["target"], "target")))
     if is_remote(target):
         message = f"{target} is in an object store, and a server writes to none"

@@ -8,11 +8,7 @@ from omnigraph.errors import ErrorCode, InvalidInputError
 
 
 def require_client() -> None:
-    """Require the packages of the extra `client`.
-
-    Raises:
-        InvalidInputError: it is not installed.
-    """
+    """Require the packages of the extra `client`."""
     if find_spec("httpx") is None:
         message = "a remote graph needs httpx, which is not installed"
         raise InvalidInputError(

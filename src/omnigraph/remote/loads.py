@@ -36,12 +36,7 @@ _SENT: Final = (
 
 
 def load(handle: Handle, arguments: Mapping[str, Any]) -> LoadResult:
-    """Load what is here into the graph that is there, in one commit.
-
-    Raises:
-        NotAllowedError: an input is in an object store, or a DataFrame of Spark.
-        OmnigraphError: what the load raises there.
-    """
+    """Load what is here into the graph that is there, in one commit."""
     handle.call(OPERATIONS["require_writable"], {})
     rejects = arguments.get("rejects")
     if rejects is not None:

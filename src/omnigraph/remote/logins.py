@@ -43,11 +43,7 @@ class Config:
     tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def profile(self, name: str) -> Profile:
-        """A profile by its name.
-
-        Raises:
-            NotFoundError: there is no such profile.
-        """
+        """A profile by its name."""
         found = self.profiles.get(name)
         if found is None:
             message = f"{config_path()} has no profile {name[:100]!r}"
@@ -65,12 +61,7 @@ def config_path() -> Path:
 
 
 def read_config() -> Config:
-    """What the file has; nothing if there is none.
-
-    Raises:
-        InvalidInputError: it is no TOML, or has something that is not known.
-        StorageError: it cannot be read, or others can read the tokens in it.
-    """
+    """What the file has; nothing if there is none."""
     path = config_path()
     try:
         data = path.read_bytes()
@@ -149,11 +140,7 @@ def find_token(address: Address) -> str | None:
 
 
 def store_login(address: Address, token: str | None, profile: str | None) -> Path:
-    """Store a token for a server, and a profile for a graph of it; the file that has them.
-
-    Raises:
-        StorageError: the file cannot be written.
-    """
+    """Store a token for a server, and a profile for a graph of it; the file that has them."""
     before = read_config()
     profiles, tokens = dict(before.profiles), dict(before.tokens)
     if token is not None:
@@ -164,11 +151,7 @@ def store_login(address: Address, token: str | None, profile: str | None) -> Pat
 
 
 def forget_login(address: Address) -> bool:
-    """Delete the token of a server; whether there was one.
-
-    Raises:
-        StorageError: the file cannot be written.
-    """
+    """Delete the token of a server; whether there was one."""
     before = read_config()
     if address.server not in before.tokens:
         return False

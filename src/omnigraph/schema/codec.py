@@ -56,13 +56,7 @@ def digest(catalog: Catalog) -> str:
 
 
 def decode(text: str) -> Catalog:
-    """The catalog that `encode` wrote.
-
-    Raises:
-        FormatError: a newer release wrote it.
-        InvalidSchemaError: it is a schema, and breaks the rules.
-        InvalidInputError: it is not a schema.
-    """
+    """The catalog that `encode` wrote."""
     try:
         document = json.loads(text)
         version = document["format"]

@@ -49,9 +49,6 @@ def value_fault(name: str, value: OptionValue) -> tuple[str, str] | None:
 def options_of(values: Mapping[str, Any]) -> IndexOptions | None:
     """The options that these values are; None if there are none.
 
-    Raises:
-        KeyError, TypeError, ValueError: one of them has a fault, as described above.
-
     >>> options_of({"analyzer": "simple"})
     TextOptions(analyzer=<Analyzer.SIMPLE: 'simple'>, positions=False)
     """

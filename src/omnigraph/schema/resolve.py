@@ -31,11 +31,7 @@ _DeclarationT = TypeVar("_DeclarationT", Interface, NodeType, EdgeType)
 
 
 def catalog_of(*declarations: Declaration) -> Catalog:
-    """The catalog of these declarations, whatever their order.
-
-    Raises:
-        InvalidSchemaError: they break rules; the error has every finding.
-    """
+    """The catalog of these declarations, whatever their order."""
     catalog, findings = resolve(declarations)
     if catalog is None:
         raise InvalidSchemaError(

@@ -80,11 +80,7 @@ class Gate:
 
     @asynccontextmanager
     async def enter(self, actor: str | None) -> AsyncIterator[Place]:
-        """Be inside for the block, after waiting if need be.
-
-        Raises:
-            LimitExceededError: too many wait, or it took too long. Nothing was done.
-        """
+        """Be inside for the block, after waiting if need be."""
         # Whoever waits could not enter: all is full, or all that its actor may have.
         place = self._take(actor) if self._has_room(actor) else await self._wait(actor)
         try:

@@ -49,9 +49,6 @@ def choose_media_type(accept: str | None) -> MediaType:
 
     >>> choose_media_type("text/csv;q=0.5, application/x-ndjson"), choose_media_type("*/*")
     (<MediaType.NDJSON: 'application/x-ndjson'>, <MediaType.JSON: 'application/json'>)
-
-    Raises:
-        InvalidInputError: it accepts none of them.
     """
     if accept is None or not accept.strip():
         return MediaType.JSON

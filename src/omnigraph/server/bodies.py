@@ -36,12 +36,7 @@ class _Decompressor(Protocol):
 async def read_body(
     request: Request, *, bytes_max: int, seconds_max: float, expansion: int
 ) -> bytes:
-    """The whole body, decompressed.
-
-    Raises:
-        LimitExceededError: it is larger than allowed, or took longer.
-        InvalidInputError: it is not compressed as its header says.
-    """
+    """The whole body, decompressed."""
     pieces = bytearray()
     try:
         async with asyncio.timeout(seconds_max):
@@ -55,12 +50,7 @@ async def read_body(
 async def save_body(
     request: Request, target: Path, *, bytes_max: int, seconds_max: float, expansion: int
 ) -> tuple[int, str]:
-    """Write the body, decompressed, to a file; its size, and the SHA-256 of it.
-
-    Raises:
-        LimitExceededError: as `receive_body` does.
-        InvalidInputError: it is not compressed as its header says.
-    """
+    """Write the body, decompressed, to a file; its size, and the SHA-256 of it."""
     with target.open("wb") as file:
 
         async def write(piece: bytes) -> None:
@@ -79,13 +69,7 @@ async def receive_body(
     seconds_max: float,
     expansion: int,
 ) -> tuple[int, str]:
-    """Give the body, decompressed, to a function, piece by piece; its size, and its SHA-256.
-
-    Raises:
-        LimitExceededError: it is larger than allowed, no piece came for long, or all of them come
-            more slowly than a modem sends.
-        InvalidInputError: it is not compressed as its header says.
-    """
+    """Give the body, decompressed, to a function, piece by piece; its size, and its SHA-256."""
     digest, size = sha256(), 0
     begun_at = time.monotonic()
     pieces = body_pieces(request, bytes_max=bytes_max, expansion=expansion).__aiter__()
@@ -105,12 +89,7 @@ async def receive_body(
 
 
 async def body_pieces(request: Request, *, bytes_max: int, expansion: int) -> AsyncIterator[bytes]:
-    """The body, decompressed, piece by piece.
-
-    Raises:
-        LimitExceededError: it is larger than allowed, or expands far more than texts do.
-        InvalidInputError: it is not compressed as its header says.
-    """
+    """The body, decompressed, piece by piece."""
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > bytes_max:
         raise _large_error(bytes_max)
@@ -152,11 +131,7 @@ class _Expander:
 
 
 def require_expansion(expanded: int, compressed: int, expansion: int) -> None:
-    """Refuse what expands far more than texts do.
-
-    Raises:
-        LimitExceededError: it is more than so many times as large as what was sent.
-    """
+    """Refuse what expands far more than texts do."""
     if expanded > _SMALL_BYTES and expanded > expansion * compressed:
         message = f"the body expands more than {expansion} times"
         hint = "send it uncompressed"
@@ -167,9 +142,6 @@ def require_whole_expansion(path: Path, encoding: str, *, bytes_max: int, expans
     """Refuse a compressed file that is larger than allowed, or expands far more than texts do.
 
     It is decompressed for that, to nowhere. What cannot be is left to whoever reads the file.
-
-    Raises:
-        LimitExceededError: it does.
     """
     expander = _Expander(_decompressor(encoding), bytes_max, expansion)
     with path.open("rb") as file, suppress(zlib.error, zstandard.ZstdError):

@@ -37,11 +37,7 @@ def service_of(request: Request) -> GraphService:
 
 
 async def actor_of(request: Request) -> str | None:
-    """The actor that the request proves to be from.
-
-    Raises:
-        NotAllowedError: it proves nothing, or is made by a page of another site.
-    """
+    """The actor that the request proves to be from."""
     require_own_site(request, service_of(request).settings)
     values = request.headers.getlist("authorization")
     if len(values) > 1:
@@ -84,29 +80,16 @@ class GraphCall:
 
         Args:
             is_timed: Whether it may take as long as a query, and no longer.
-
-        Raises:
-            LimitExceededError: too many requests run and wait.
-            CancelledError: it was cancelled.
         """
         return await self.service.read(self.request, self.actor, work, is_timed=is_timed)
 
     async def write(self, work: Callable[[], T]) -> T:
-        """Run a write in a thread, to its end: no client that leaves interrupts it.
-
-        Raises:
-            LimitExceededError: too many requests run and wait. Nothing was changed.
-        """
+        """Run a write in a thread, to its end: no client that leaves interrupts it."""
         return await self.service.write(self.actor, work)
 
 
 async def call_of(request: Request, graph: GraphName, actor: Actor) -> GraphCall:
-    """The call that a request is, of the graph that its address names.
-
-    Raises:
-        GraphNotFoundError: there is no such graph, or the actor may do nothing in it: before any
-            route looks at the request.
-    """
+    """The call that a request is, of the graph that its address names."""
     service = service_of(request)
     call = GraphCall(request, service, service.graph(graph, actor), graph, actor)
     if not service.shows_main(graph, actor):
@@ -143,11 +126,7 @@ AtPoint = Annotated[PointQuery, Depends()]
 
 
 async def read_json(request: Request, shape: type[Body]) -> Body:
-    """The body of a request, checked.
-
-    Raises:
-        InvalidInputError: it is not JSON of that shape; the message names each fault.
-    """
+    """The body of a request, checked."""
     data = await receive_json(request)
     try:
         return shape.model_validate_json(data)
@@ -162,12 +141,7 @@ async def read_json(request: Request, shape: type[Body]) -> Body:
 
 
 async def receive_json(request: Request) -> bytes:
-    """The body of a request, which has to be JSON by its header.
-
-    Raises:
-        InvalidInputError: its header says otherwise.
-        LimitExceededError: it is too large, or takes too long.
-    """
+    """The body of a request, which has to be JSON by its header."""
     limits = service_of(request).settings.limits
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
     if kind.lower() != "application/json":
@@ -182,11 +156,7 @@ async def receive_json(request: Request) -> bytes:
 
 
 def expected_head(request: Request, given: str | None) -> str | None:
-    """The commit that `If-Match` names, or the body.
-
-    Raises:
-        InvalidInputError: they name two, or the header is no tag of a branch.
-    """
+    """The commit that `If-Match` names, or the body."""
     header = request.headers.get("if-match")
     if header is None:
         return given
@@ -201,11 +171,7 @@ def expected_head(request: Request, given: str | None) -> str | None:
 
 
 def request_key(request: Request, *requested: object) -> RequestKey | None:
-    """The key that `Idempotency-Key` gives a request.
-
-    Raises:
-        InvalidParameterError: it is empty, too long or not printable.
-    """
+    """The key that `Idempotency-Key` gives a request."""
     header = request.headers.get("idempotency-key")
     return None if header is None else RequestKey.parse(header, *requested)
 
@@ -215,9 +181,6 @@ def refuse_key(request: Request, *, takes_condition: bool = False) -> None:
 
     Args:
         takes_condition: Whether the route heeds `If-Match`.
-
-    Raises:
-        InvalidInputError: the request has one.
     """
     if "if-match" in request.headers and not takes_condition:
         message = "this request takes no If-Match"
@@ -259,11 +222,7 @@ def to_cursor(place: str) -> str:
 
 
 def from_cursor(text: str | None) -> str | None:
-    """The place that a cursor stands for.
-
-    Raises:
-        InvalidParameterError: it is none of ours.
-    """
+    """The place that a cursor stands for."""
     if text is None:
         return None
     try:

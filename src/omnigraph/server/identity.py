@@ -29,12 +29,7 @@ class Identities:
         self._allows_anonymous = settings.allow_anonymous
 
     async def actor_of(self, authorization: str | None) -> str | None:
-        """The actor that an `Authorization` header proves; None is anonymous.
-
-        Raises:
-            NotAllowedError: there is no header where one is needed, or it proves nothing. The
-                message does not say which part is wrong.
-        """
+        """The actor that an `Authorization` header proves; None is anonymous."""
         if authorization is None:
             if self._allows_anonymous:
                 return None
@@ -65,11 +60,7 @@ class _Provider:
         self._keys = SigningKeys(section.jwks)
 
     def actor_of(self, text: str) -> str:
-        """The actor that a signed token names.
-
-        Raises:
-            NotAllowedError: the token proves nothing.
-        """
+        """The actor that a signed token names."""
         section = self._section
         try:
             claims = jwt.decode(
@@ -99,11 +90,7 @@ def _refusal(message: str) -> NotAllowedError:
 
 
 def require_safe_address(settings: ServerSettings) -> None:
-    """Refuse to serve everybody on a network.
-
-    Raises:
-        InvalidInputError: requests without a token are allowed, and not only from this machine.
-    """
+    """Refuse to serve everybody on a network."""
     if settings.allow_anonymous and not is_loopback(settings.host):
         message = f"--allow-anonymous serves this machine only, and the host is {settings.host}"
         hint = "leave the host at 127.0.0.1, or make tokens by 'omnigraph token create'"

@@ -126,11 +126,7 @@ class JobFolder:
         request: dict[str, Any],
         digest: str,
     ) -> Job:
-        """Record a job that begins soon.
-
-        Raises:
-            LimitExceededError: too many wait already. Nothing was recorded.
-        """
+        """Record a job that begins soon."""
         with self._lock:
             self.require_room(graph, actor)
             self._delete_old()
@@ -145,9 +141,6 @@ class JobFolder:
 
         Args:
             key: A job of this key needs no room if there is one.
-
-        Raises:
-            LimitExceededError: too many wait already.
         """
         with self._lock:
             if key is not None and (graph, actor, key) in self._by_key:
@@ -174,10 +167,6 @@ class JobFolder:
         """The job of a key, or a new one, and whether it is new.
 
         A job that failed or was interrupted is repeated by a new one.
-
-        Raises:
-            InvalidInputError: the key was used for another request.
-            LimitExceededError: too many wait already. Nothing was recorded.
         """
         with self._lock:
             known_id = None if key is None else self._by_key.get((graph, actor, key))
@@ -227,11 +216,7 @@ class JobFolder:
             self.rejects(entry.job_id).unlink(missing_ok=True)
 
     def find(self, job_id: str) -> Job:
-        """A job by its id.
-
-        Raises:
-            NotFoundError: there is no such job.
-        """
+        """A job by its id."""
         with self._lock:
             live = self._live.get(job_id)
         if live is not None:
@@ -252,11 +237,7 @@ class JobFolder:
         return tuple(entry for entry in reversed(entries) if entry.graph == graph)
 
     def report(self, job_id: str, stage: str, done: int, total: int | None) -> None:
-        """Note how far a job is; only in memory.
-
-        Raises:
-            JobCancelled: the job is to end.
-        """
+        """Note how far a job is; only in memory."""
         with self._lock:
             if job_id in self._cancelled and stage not in ("commit", "index"):
                 raise JobCancelled

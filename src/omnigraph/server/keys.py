@@ -26,11 +26,7 @@ class SigningKeys:
     """The keys of a provider, which may change at any time."""
 
     def __init__(self, place: str) -> None:
-        """Name the keys; those of a file are read now, those of an address when one is needed.
-
-        Raises:
-            InvalidInputError: the file has no set of keys, or the address is not one of `https`.
-        """
+        """Name the keys; those of a file are read now, those of an address when one is needed."""
         self._place = place
         self._lock = threading.Lock()
         self._keys: tuple[jwt.PyJWK, ...] = ()
@@ -44,11 +40,7 @@ class SigningKeys:
             raise InvalidInputError(message, hint="use https")
 
     def find(self, key_id: str | None) -> Any:
-        """The key of an id; the only one when a token names none.
-
-        Raises:
-            jwt.PyJWTError: there is none.
-        """
+        """The key of an id; the only one when a token names none."""
         with self._lock:
             if self._age() > _AGE_SECONDS_MAX:
                 self._read()

@@ -39,11 +39,7 @@ class LoginCodes:
         return code
 
     def redeem(self, code: str) -> tuple[str, str]:
-        """A token for a code, and whose it is; the code is used up.
-
-        Raises:
-            NotAllowedError: the code is unknown, expired or used.
-        """
+        """A token for a code, and whose it is; the code is used up."""
         with self._lock:
             actor, deadline = self._offers.pop(_digest(code), (None, self.clock.now()))
         if actor is None or self.clock.now() > deadline:

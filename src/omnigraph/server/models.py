@@ -16,13 +16,7 @@ _OF_DIRECTORIES: Final = "sentence-transformers"
 
 
 def require_own_models(graph: Graph, schema: str | Source, branch: str | None) -> None:
-    """Refuse a schema that names a directory of the server as a model, unless the branch has it.
-
-    Raises:
-        DiagnosticsError: the schema has errors.
-        NotAllowedError: it names one.
-        BranchNotFoundError: there is no such branch.
-    """
+    """Refuse a schema that names a directory of the server as a model, unless the branch has it."""
     named = _directories(accept_schema(schema).catalog)
     if not named or named <= _directories(graph.schema.show(branch=branch).catalog):
         return

@@ -18,9 +18,6 @@ def require_own_site(request: Request, settings: ServerSettings) -> None:
     Tokens are no cookies, so such a page has none. A server that takes requests without a token
     would serve it: therefore its `Host` has to be this machine's, too, whatever name a page has
     given to this machine's address.
-
-    Raises:
-        NotAllowedError: the request is of another site.
     """
     host = request.headers.get("host", "")
     fault = _origin_fault(request.headers.get("origin"), host, settings.origins)

@@ -35,10 +35,6 @@ def serve(
     Args:
         started: Called with the server's address, right before it takes requests.
         open_for: Show the web app in a browser, to this actor.
-
-    Raises:
-        InvalidInputError: no graph is named, the address is taken, or would be open to everybody.
-        OmnigraphError: a graph cannot be opened.
     """
     require_safe_address(settings)
     # The server itself is bound by no policy, and is no actor: its requests are.
@@ -121,11 +117,7 @@ def _log_to_standard_error() -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that takes connections.
-
-    Raises:
-        InvalidInputError: the address is taken, or is none of this machine.
-    """
+    """A socket that takes connections."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # With the protocol named, asyncio sends small answers at once, and not after 40 ms.

@@ -102,12 +102,7 @@ class GraphService:
         self.has_ended = False
 
     def open(self) -> None:
-        """Open every graph, which recovers interrupted writes; then settle interrupted jobs.
-
-        Raises:
-            InvalidInputError: another server uses the state folder. Nothing was changed.
-            OmnigraphError: a graph cannot be opened. Nothing is served.
-        """
+        """Open every graph, which recovers interrupted writes; then settle interrupted jobs."""
         self._state.acquire()
         try:
             self._open()
@@ -131,11 +126,7 @@ class GraphService:
         return self._graphs[job.graph].requests.landed(job_key(job), job.actor)
 
     def graph(self, name: str, actor: str | None) -> Graph:
-        """The handle through which an actor uses a graph.
-
-        Raises:
-            GraphNotFoundError: no graph of that name is served.
-        """
+        """The handle through which an actor uses a graph."""
         found = self._graphs.get(name)
         if found is None:
             raise unknown_graph_error(name)
@@ -234,10 +225,6 @@ class GraphService:
         Args:
             request: None if somebody else watches whether the client leaves.
             is_timed: Whether it may take as long as a query, and no longer.
-
-        Raises:
-            LimitExceededError: too many requests run and wait.
-            CancelledError: it was cancelled.
         """
         async with self.reads.enter(actor) as place:
             self._require_running()
@@ -281,13 +268,7 @@ class GraphService:
         until_sent(request.scope).callback(release or place.keep())
 
     async def write(self, actor: str | None, work: Callable[[], T]) -> T:
-        """Run a write in a thread, to its end: no client that leaves interrupts it.
-
-        Raises:
-            LimitExceededError: too many requests run and wait. Nothing was changed.
-            OutcomeUnknownError: the server stops, and the write takes longer than it may. The next
-                server completes it, or undoes it.
-        """
+        """Run a write in a thread, to its end: no client that leaves interrupts it."""
         async with self.writes.enter(actor):
             self._require_running()
             running = asyncio.get_running_loop().run_in_executor(self._writers, work)

@@ -124,13 +124,7 @@ class ServerSettings(BaseSettings):
 
 
 def read_settings(path: Path | None, **overrides: object) -> ServerSettings:
-    """The settings of a file, of the environment, and those given here, which come first.
-
-    Raises:
-        NotFoundError: there is no such file.
-        InvalidInputError: the file is no TOML, or a setting is unknown or wrong; the message names
-            each one with its line.
-    """
+    """The settings of a file, of the environment, and those given here, which come first."""
     text, fields = "", dict[str, Any]()
     if path is not None:
         text = _read(path)

@@ -20,11 +20,7 @@ class StateLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Lock the folder until `release`, or until the process ends.
-
-        Raises:
-            InvalidInputError: another server uses it. Nothing in it was changed.
-        """
+        """Lock the folder until `release`, or until the process ends."""
         self._folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -60,19 +60,11 @@ class TokenFile:
         self._known: tuple[tuple[int, int, int], dict[str, AccessToken]] | None = None
 
     def list(self) -> tuple[AccessToken, ...]:
-        """Every token, oldest first.
-
-        Raises:
-            InvalidInputError: the file is no list of tokens.
-        """
+        """Every token, oldest first."""
         return tuple(self._read().values())
 
     def create(self, actor: str, *, lifetime: timedelta | None = None) -> tuple[str, AccessToken]:
-        """Make a token: the secret, which is stored nowhere, and what is stored of it.
-
-        Raises:
-            InvalidParameterError: the actor is invalid, or the lifetime not positive.
-        """
+        """Make a token: the secret, which is stored nowhere, and what is stored of it."""
         who = require_actor(actor)
         if who is None:
             message = "a token names an actor"
@@ -89,11 +81,7 @@ class TokenFile:
         return text, token
 
     def revoke(self, token_id: str) -> AccessToken:
-        """Make a token invalid from now on; servers see it with their next request.
-
-        Raises:
-            NotFoundError: there is no such token.
-        """
+        """Make a token invalid from now on; servers see it with their next request."""
         token = self._read().get(token_id)
         if token is None:
             message = f"token {token_id!r} does not exist"

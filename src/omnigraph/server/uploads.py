@@ -32,9 +32,6 @@ class UploadLimits:
 
         Args:
             files: Those that the inputs were sent as.
-
-        Raises:
-            LimitExceededError: one of them does.
         """
         for source, file in zip(inputs.items, files, strict=True):
             match source:
@@ -55,9 +52,6 @@ class UploadLimits:
         """Refuse a file of columns whose rows are very many for its size.
 
         A value that is repeated takes no room, however often: so rows count as bytes.
-
-        Raises:
-            LimitExceededError: it has too many.
         """
         try:
             expanded = _parquet_bytes(path) if form is Form.PARQUET else orc.ORCFile(path).nrows
@@ -67,11 +61,7 @@ class UploadLimits:
         require_expansion(expanded, path.stat().st_size, self.expansion)
 
     def check_rows(self, rows: pa.Table, file: Path) -> None:
-        """Refuse the rows of an Arrow file if they are very many, or very large, for its size.
-
-        Raises:
-            LimitExceededError: they are.
-        """
+        """Refuse the rows of an Arrow file if they are very many, or very large, for its size."""
         require_expansion(rows.num_rows + rows.nbytes, file.stat().st_size, self.expansion)
 
     def _check_avro(self, path: Path) -> None:

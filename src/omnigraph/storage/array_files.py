@@ -100,11 +100,7 @@ def find_arrays(table: Table, kind: str) -> list[tuple[str | None, ArrayFile]]:
 
 
 def write_arrays(table: Table, path: str, content: StoredArrays) -> None:
-    """Store arrays; a reader finds all of them or none.
-
-    Raises:
-        StorageError: they could not be written.
-    """
+    """Store arrays; a reader finds all of them or none."""
     table.owner.objects.put_parts(path, list(_to_parts(content)))
 
 
@@ -112,9 +108,6 @@ def read_arrays(table: Table, path: str) -> StoredArrays | None:
     """The arrays in a file; None if there is none, or it is damaged or of another format.
 
     On a local disk they are mapped into memory, and no copy is made.
-
-    Raises:
-        StorageError: it could not be read.
     """
     data = table.owner.objects.map(path)
     return None if data is None else _parse(data)

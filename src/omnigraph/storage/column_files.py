@@ -107,11 +107,6 @@ def write_column_file(
         compute: Makes a batch of exactly `fields` from a batch of live rows, row by row. The batch
             has the columns of `reading` and `ROW_ADDRESS`. What it raises is raised here.
         copies: Further columns, with the values of their source, or with nulls if they have none.
-
-    Raises:
-        InvalidInputError: a computed value is null in a column that may not be. Nothing refers to
-            what was written.
-        StorageError: the fragment could not be read, or the file not be written.
     """
     schema = pa.schema([*fields, *(column.field for column in copies)])
     sources = [column.source for column in copies if column.source is not None]

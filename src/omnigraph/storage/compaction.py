@@ -102,9 +102,6 @@ def rewrite_fragments(
 
     Args:
         row_id_bytes_max: The size of row ids from which on it is worth it to sort rows.
-
-    Raises:
-        StorageError: a fragment could not be read, or a file not be written.
     """
     wanted = frozenset(fragment_ids)
     # A table has its fragments in the order of their numbers.

@@ -31,14 +31,7 @@ class Authorship:
 
 
 def apply(staged: StagedWrite, author: Authorship) -> Table:
-    """Move the table's head from its pin to the staged transaction.
-
-    Raises:
-        TableConflictError: the head was not at the pin. If Lance accepted the commit nevertheless,
-            it is on top of another writer's and must not be published; `details` has both
-            versions.
-        StorageError: the commit failed, and whether it landed is unknown.
-    """
+    """Move the table's head from its pin to the staged transaction."""
     table = _commit(staged.base, staged.address, staged.operation, author)
     for operation in staged.followed_by:
         table = _commit(table, table.address, operation, author)
@@ -85,9 +78,6 @@ def preview(staged: StagedWrite) -> Table:
     It is a detached version: no head, no listing and no later version refers to it, and any process
     can open its address. Rows and deletions that are written through it may be part of a later
     write to the head (docs/substrate.md, Other columns).
-
-    Raises:
-        StorageError: the version could not be written. Nothing refers to it.
     """
     base, address = staged.base, staged.address
     assert isinstance(base, Table), "a table that does not exist has no versions to detach from"

@@ -22,9 +22,6 @@ def avoid_damaged_indexes(table: Table, read: Callable[[Table], Result]) -> Resu
 
     Args:
         read: Reads a table. It may be called twice.
-
-    Raises:
-        StorageError: the table cannot be read without its indexes either. It is the first failure.
     """
     try:
         return read(table)

@@ -122,21 +122,13 @@ def indexed_columns(table: Table, kind: IndexKind = IndexKind.BTREE) -> frozense
 
 
 def require_readable(table: Table, index: TableIndex) -> None:
-    """Open every segment of an index, which reads little of it.
-
-    Raises:
-        StorageError: a file of it is not there, or cannot be read.
-    """
+    """Open every segment of an index, which reads little of it."""
     with translate_errors(f"reading the index {index.name} of", table.address.uri):
         table.handle.stats.index_stats(index.name)
 
 
 def count_found(table: Table, index: TableIndex) -> int:
-    """How many rows of the table an index finds, of all that it covers. Reads all of it.
-
-    Raises:
-        StorageError: it cannot be read.
-    """
+    """How many rows of the table an index finds, of all that it covers. Reads all of it."""
     assert index.spec is not None, "it is of a kind of ours"
     name = index.spec.column
     value = _SOME_VALUES[table.schema.field(name).type]

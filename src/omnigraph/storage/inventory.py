@@ -216,11 +216,7 @@ class NamedFiles:
 def collect_named_files(
     tables: Tables, location: str, ref: str | None, removed: Collection[int], into: NamedFiles
 ) -> None:
-    """Add the files that the versions of a ref name, in whatever folder they are.
-
-    Raises:
-        StorageError: a version cannot be read, or names a file that is not of this table.
-    """
+    """Add the files that the versions of a ref name, in whatever folder they are."""
     uri = tables.uri(location)
     with translate_errors("opening", uri):
         # Not a shared handle: it is of the newest version, and read from storage.

@@ -193,9 +193,6 @@ def parse_message(data: bytes) -> Iterator[Part]:
 
     >>> list(parse_message(bytes([18, 2, 105, 100, 24, 7])))
     [(2, b'id'), (3, 7)]
-
-    Raises:
-        InternalError: a part is neither a number nor bytes, so this is not the Lance we know.
     """
     place = 0
     while place < len(data):

@@ -149,9 +149,6 @@ class Objects:
 
         Returns:
             Whether it was stored; False if the source does not have it any more.
-
-        Raises:
-            StorageError: it has another size than listed, or storage failed.
         """
         path, where = entry.path, f"{source._root.uri}/{entry.path}"
         source._meter.count(reads=1)

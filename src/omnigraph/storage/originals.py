@@ -81,12 +81,7 @@ class OriginalTables:
         }
 
     def open(self, location: str, *, ref: str | None, version: int | None = None) -> Table:
-        """A version of a table, by default the newest of its branch.
-
-        Raises:
-            NotFoundError: the table does not have this version.
-            StorageError: it cannot be read.
-        """
+        """A version of a table, by default the newest of its branch."""
         place = f"{self._store.tables.uri(location)}{f'@{ref}' if ref else ''}"
         try:
             with translate_errors("opening", place):

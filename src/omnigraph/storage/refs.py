@@ -80,27 +80,13 @@ class Refs:
         return name in self.registered(location)
 
     def create(self, location: str, name: str, *, source: str | None, version: int) -> Table:
-        """Start a ref with a name of the caller's choice at one version of another.
-
-        Raises:
-            AlreadyExistsError: the table has that ref. It is untouched.
-            InvalidNameError: a ref above or below it by path exists: deleting `review` while
-                `review/x` exists would leave a readable zombie (docs/substrate.md, Branches of a
-                table). Nothing was created.
-            StorageError: the source is gone, storage failed, or a killed writer's files are in the
-                way (`reclaim`). The ref does not exist.
-        """
+        """Start a ref with a name of the caller's choice at one version of another."""
         self._require_path_free(location, name)
         self._register(location, name, source=source, version=version)
         return self._tables.open(location, ref=name, version=version)
 
     def start(self, location: str, name: str, *, source: str | None, version: int) -> Table:
-        """Start a ref whose name ends in a minted id at one version of another; copies no data.
-
-        Raises:
-            StorageError: the source is gone, or storage failed. If the ref exists nevertheless,
-                nothing refers to it.
-        """
+        """Start a ref whose name ends in a minted id at one version of another; copies no data."""
         self.mint(location, name, source=source, version=version)
         return self._tables.open(location, ref=name, version=version)
 
@@ -108,9 +94,6 @@ class Refs:
         """Start a ref under a minted name at one version of another; copies no data.
 
         The handle that is returned shares no caches with those of `Tables`.
-
-        Raises:
-            The same errors as `start`.
         """
         uri = self._tables.uri(location)
         operation = LanceOperation.Clone(
@@ -150,10 +133,6 @@ class Refs:
         """Delete a ref and the files that only it refers to.
 
         Callers exclude creators of the same name first (`reclaim`).
-
-        Raises:
-            NotFoundError: the table has no such ref.
-            StorageError: other refs build on it, or storage failed.
         """
         for _ in range(_DELETES_MAX):
             if name not in self.registered(location):
@@ -185,9 +164,6 @@ class Refs:
         Lance writes a ref's files before its name and deletes them after it, so a kill in between
         leaves files that block the name. A creator that is still running looks the same: callers
         exclude it first.
-
-        Raises:
-            AlreadyExistsError: that name, or one below it, is registered. It is untouched.
         """
         for other in self.registered(location):
             if other == name or other.startswith(f"{name}/"):

@@ -37,9 +37,6 @@ class RemotePath:
 
         >>> RemotePath.parse("s3://lake/raw/2024/")
         RemotePath(bucket='s3://lake', key='raw/2024')
-
-        Raises:
-            InvalidInputError: it does not name a bucket.
         """
         scheme, _, rest = text.partition("://")
         bucket, _, key = rest.partition("/")
@@ -70,11 +67,7 @@ class RemoteFile:
 
 
 def find_file(path: RemotePath) -> RemoteFile | None:
-    """The object at exactly this path, or None.
-
-    Raises:
-        StorageError: the store could not be asked.
-    """
+    """The object at exactly this path, or None."""
     if not path.key:
         return None
     with translate_errors("reading", path.url):
@@ -87,12 +80,7 @@ def find_file(path: RemotePath) -> RemoteFile | None:
 
 
 def list_files(folder: RemotePath) -> Iterator[RemoteFile]:
-    """The objects below a folder, in the order of the store.
-
-    Raises:
-        NotFoundError: the bucket does not exist.
-        StorageError: the store could not be asked.
-    """
+    """The objects below a folder, in the order of the store."""
     with translate_errors("listing", folder.url):
         for page in obstore.list(_store(folder), folder.key or None):
             for meta in page:
@@ -157,11 +145,7 @@ class RemoteReader(io.RawIOBase):
         return len(data)
 
     def read(self, size: int = -1, /) -> bytes:
-        """So many bytes, or those up to the end.
-
-        Raises:
-            StorageError: the object was replaced or deleted, or cannot be read.
-        """
+        """So many bytes, or those up to the end."""
         left = max(0, self._file.byte_count - self._position)
         wanted = left if size < 0 else min(size, left)
         parts: list[memoryview] = []

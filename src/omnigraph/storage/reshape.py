@@ -96,10 +96,6 @@ def stage_reshape(
     Args:
         columns: At least one of them stays.
         files: Files of `write_column_file` on this same version.
-
-    Raises:
-        InvalidInputError: two columns have the same name or the same source, or a new column may
-            not be null and has no values for a fragment. Nothing was written.
     """
     _require_distinct([column.name for column in columns])
     _require_distinct([column.source for column in columns if column.source is not None])

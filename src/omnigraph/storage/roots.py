@@ -40,10 +40,6 @@ class Root:
         's3://lake/graphs/social'
         >>> Root.parse("file:///data/my%20graph").uri
         '/data/my graph'
-
-        Raises:
-            InvalidInputError: the text is empty, has an unknown scheme, or does not name a bucket.
-            InvalidParameterError: it is neither a text nor a path.
         """
         text = str(require_path(place, "the graph's place", hint=_HINT))
         scheme = _SCHEME.match(text)
@@ -71,9 +67,6 @@ class Root:
 
         >>> Root.in_store("gs://lake/exports/").uri
         'gs://lake/exports'
-
-        Raises:
-            InvalidInputError: it does not name a bucket and a folder.
         """
         scheme, _, rest = url.partition("://")
         if scheme in ("s3", "s3a"):

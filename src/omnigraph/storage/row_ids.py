@@ -68,9 +68,6 @@ def read_row_ids(table: Table, before: RowIds | None = None) -> RowIds:
 
     Args:
         before: Those of another version of the table, on any ref: what they share is not read.
-
-    Raises:
-        StorageError: a deletion file could not be read.
     """
     fragments = layout_of(table).fragments
     known: dict[RowsKey, _Runs] = {} if before is None else before.parts

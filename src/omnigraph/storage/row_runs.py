@@ -75,9 +75,6 @@ def read_runs(table: Table, places: Sequence[int]) -> Iterator[tuple[RowRuns, np
 
     Args:
         places: Positions in `table.fragments()`.
-
-    Raises:
-        StorageError: a deletion file could not be read.
     """
     columns = [ROW_ID, ROW_ADDRESS, ROW_VERSION]
     for batch in table.scan(columns, fragments=places):

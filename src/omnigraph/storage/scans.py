@@ -16,12 +16,7 @@ from omnigraph.storage.translate import translate_errors
 
 
 def open_address(address: TableAddress) -> Table:
-    """Open the table at an address; nothing is shared with other open tables.
-
-    Raises:
-        NotFoundError: there is no such table.
-        StorageError: the version or the ref is gone, or cannot be read.
-    """
+    """Open the table at an address; nothing is shared with other open tables."""
     meter = Meter()
     tables = Tables(address.root, Objects(address.root, meter), meter)
     return tables.open(address.location, ref=address.ref, version=address.version)
@@ -46,9 +41,6 @@ def scan_batches(
 
     Args:
         fragments: Positions in `table.fragments()`.
-
-    Raises:
-        StorageError: a file is gone or cannot be read. Batches streamed before are complete.
     """
 
     def start(readable: Table) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch]]:

@@ -38,9 +38,6 @@ def with_shared_files_in(
         uri: The place of the table now.
         location: The path of the table below the graph's root.
         folder_uri: The folder of the handle's ref.
-
-    Raises:
-        StorageError: it shares files with a folder that is not of this table.
     """
     shared = [base.path for base in handle.base_paths().values()]
     if all(path == uri or path.startswith(f"{uri}/") for path in shared):
@@ -64,9 +61,6 @@ def path_inside(location: str, place: str) -> str:
 
     >>> path_inside("nodes/01K", "/old/home/nodes/01K/tree/01A/01B")
     '/tree/01A/01B'
-
-    Raises:
-        StorageError: the place is not of this table.
     """
     start = f"{place}/".rfind(f"/{location}/")
     if start < 0:

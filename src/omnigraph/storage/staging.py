@@ -115,9 +115,6 @@ def stage_upsert(table: Table, rows: pa.Table) -> StagedWrite | None:
 
     Rows that the table has already, value for value, are not written. If it has all of them, there
     is nothing to stage, and the result is None.
-
-    Raises:
-        InvalidInputError: an id is null, or occurs twice in `rows`. Nothing was written.
     """
     _require_distinct_ids(rows)
     found = find_replacements(table, rows)

@@ -25,11 +25,7 @@ class Store:
 
     @classmethod
     def open(cls, uri: str | PathLike[str]) -> Self:
-        """The storage below a graph URI.
-
-        Raises:
-            InvalidInputError: the URI is malformed, or of an unknown scheme.
-        """
+        """The storage below a graph URI."""
         root = Root.parse(uri)
         meter = Meter()
         objects = Objects(root, meter)

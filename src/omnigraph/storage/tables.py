@@ -370,12 +370,7 @@ class Tables:
         return any(path.rpartition("/")[2] in names for path in paths)
 
     def open(self, location: str, *, ref: str | None, version: int) -> Table:
-        """The table pinned at exactly this version of this ref.
-
-        Raises:
-            NotFoundError: there is no such table.
-            StorageError: the version or the ref is gone, or cannot be read.
-        """
+        """The table pinned at exactly this version of this ref."""
         address = self.address(location, ref=ref, version=version)
         if ref is None or is_minted(ref):
             with self._lock:
@@ -408,12 +403,7 @@ class Tables:
             return self._ref_handles.get((location, ref))
 
     def _open_folder(self, location: str, ref: str | None, version: int | None) -> LanceDataset:
-        """The first handle of a ref, which later ones are checked out from.
-
-        Raises:
-            NotFoundError: there is no such table.
-            StorageError: the version or the ref is gone, or cannot be read.
-        """
+        """The first handle of a ref, which later ones are checked out from."""
         uri = self.uri(ref_folder(location, ref))
         place = "" if version is None else f" v{version}"
         try:
@@ -446,20 +436,11 @@ class Tables:
         return READ_BLOCK_BYTES if is_whole else None
 
     def open_pin(self, pin: TablePin) -> Table:
-        """The table at exactly the version that a snapshot pins.
-
-        Raises:
-            NotFoundError: there is no such table.
-            StorageError: the version or the ref is gone, or cannot be read.
-        """
+        """The table at exactly the version that a snapshot pins."""
         return self.open(pin.location, ref=pin.ref, version=pin.version)
 
     def open_pins(self, pins: Iterable[TablePin]) -> None:
-        """Open tables at once where each takes its time, so that opening them again takes none.
-
-        Raises:
-            The same errors as `open_pin`.
-        """
+        """Open tables at once where each takes its time, so that opening them again takes none."""
         if self._root.is_local:
             return
         with self._lock:
@@ -496,11 +477,7 @@ class Tables:
         return table
 
     def at_home(self, address: TableAddress, handle: LanceDataset) -> LanceDataset:
-        """A handle of the same version that finds its shared files, wherever the graph was made.
-
-        Raises:
-            StorageError: it shares files with a folder that is not of this table.
-        """
+        """A handle of the same version that finds its shared files, wherever the graph was made."""
         if address.ref is None:
             return handle
         home = with_shared_files_in(
@@ -531,12 +508,7 @@ class Tables:
         self._see(after.address)
 
     def open_latest(self, location: str, *, ref: str | None) -> Table:
-        """The table at the newest version of this ref, read from storage, never from a cache.
-
-        Raises:
-            NotFoundError: there is no such table.
-            StorageError: the ref is gone, or cannot be read.
-        """
+        """The table at the newest version of this ref, read from storage, never from a cache."""
         if (adopted := self._open_adopted(location, ref)) is not None:
             return adopted
         newest = self._probe_head(location, ref)
@@ -563,12 +535,7 @@ class Tables:
         return pinned
 
     def head_version(self, location: str, *, ref: str | None) -> int:
-        """The newest version of this ref, read from storage in one request; nothing is opened.
-
-        Raises:
-            NotFoundError: there is no such table.
-            StorageError: the ref is gone, or storage failed.
-        """
+        """The newest version of this ref, read from storage in one request; nothing is opened."""
         newest = self._probe_head(location, ref)
         if newest is not None:
             return newest
@@ -646,9 +613,6 @@ class Tables:
         """The handle that every other handle of this table is checked out from.
 
         It is never moved, so threads may share it.
-
-        Raises:
-            NotFoundError: there is no such table.
         """
         with self._lock:
             handle = self._handles.get(location)

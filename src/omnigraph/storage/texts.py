@@ -16,13 +16,7 @@ from omnigraph.storage.nearby import near_file
 
 
 def schema_text(given: object) -> Source:
-    """A schema's text, with its name for diagnostics.
-
-    Raises:
-        InvalidParameterError: it is empty, or neither a text nor a path.
-        NotFoundError: there is no such file.
-        InvalidInputError: the file cannot be read.
-    """
+    """A schema's text, with its name for diagnostics."""
     if isinstance(given, Source):
         return given
     if isinstance(given, str) and not given.strip():
@@ -38,13 +32,7 @@ def schema_text(given: object) -> Source:
 
 
 def query_text(given: object) -> Source:
-    """The text of queries, with its name for diagnostics.
-
-    Raises:
-        InvalidParameterError: it is neither a text nor a path, or a file's name given as a text.
-        NotFoundError: there is no such file.
-        InvalidInputError: the file cannot be read.
-    """
+    """The text of queries, with its name for diagnostics."""
     if isinstance(given, Source):
         return given
     if isinstance(given, PathLike):
@@ -67,10 +55,6 @@ def read_file(
 
     Args:
         what: What messages call the file.
-
-    Raises:
-        NotFoundError: there is no such file.
-        InvalidInputError: it cannot be read, or is not UTF-8.
     """
     try:
         data = path.read_bytes()

@@ -63,12 +63,6 @@ def translate_errors(action: str, where: str) -> Iterator[None]:
     distinguished by class. The text only selects a better hint, never the protocol's next step:
     where that matters, callers look at storage (`Tables.exists`, `Refs.exists`). See
     docs/substrate.md, What Lance raises.
-
-    Raises:
-        KeyboardInterrupt: it was what Lance failed of.
-        TableConflictError: another commit was first. The staged transaction did not land.
-        NotFoundError: the S3 bucket does not exist.
-        StorageError: anything else. For a commit, whether it landed is unknown.
     """
     try:
         yield

@@ -19,11 +19,7 @@ _ARROW_END: Final = b"ARROW1"
 
 
 def require_data(address: TableAddress, fragments: Iterable[Fragment]) -> None:
-    """Reject data files that are shorter than what was written.
-
-    Raises:
-        StorageError: a file is truncated. Nothing refers to it.
-    """
+    """Reject data files that are shorter than what was written."""
     if not address.root.is_local:
         return
     for fragment in fragments:
@@ -32,11 +28,7 @@ def require_data(address: TableAddress, fragments: Iterable[Fragment]) -> None:
 
 
 def require_deletions(address: TableAddress, fragment: Fragment) -> None:
-    """Reject a truncated deletion file.
-
-    Raises:
-        StorageError: it is truncated. Nothing refers to it.
-    """
+    """Reject a truncated deletion file."""
     deletion_file = fragment.deletion_file
     if deletion_file is None or not address.root.is_local:
         return
@@ -46,11 +38,7 @@ def require_deletions(address: TableAddress, fragment: Fragment) -> None:
 
 
 def require_index(address: TableAddress, uuid: str) -> None:
-    """Reject truncated index files.
-
-    Raises:
-        StorageError: one is truncated. Nothing refers to it.
-    """
+    """Reject truncated index files."""
     if not address.root.is_local:
         return
     for path in (_folder(address) / "_indices" / uuid).iterdir():

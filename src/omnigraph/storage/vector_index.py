@@ -42,9 +42,6 @@ def probe_nearest(
         probes: Partitions of each segment that are looked into.
         refine: Rows for each one wanted, whose vectors are read to compare them; only for indexes
             that have codes in the place of vectors.
-
-    Raises:
-        StorageError: the index or the table could not be read.
     """
     assert index.spec is not None, "it is an index of vectors"
     options = index.spec.options
@@ -74,9 +71,6 @@ def count_indexed(table: Table, index: TableIndex, query: Sequence[float]) -> in
 
     Args:
         query: Any vector that has a distance from every other.
-
-    Raises:
-        StorageError: the index could not be read.
     """
     assert index.spec is not None, "it is an index of vectors"
     options = index.spec.options

@@ -53,11 +53,7 @@ class Centres:
 
 
 def read_centres(table: Table, index: TableIndex) -> Centres | None:
-    """The centres of the partitions of an index; None if its segments have centres of their own.
-
-    Raises:
-        StorageError: the index could not be read.
-    """
+    """The centres of the partitions of an index; None if its segments have centres of their own."""
     if len(index.segments) != 1:
         # Lance returns the centres of one of them.
         return None

@@ -50,9 +50,6 @@ def find_texts(
 
     Returns:
         The rows in the order of Lance's scores, and whether there are no more.
-
-    Raises:
-        StorageError: the index or the table could not be read.
     """
     operator = FullTextOperator.AND if has_all else FullTextOperator.OR
     with table.translate_errors("searching texts of"):
@@ -73,11 +70,7 @@ def find_texts(
 
 
 def find_addresses(table: Table, column: str, text: str, *, has_all: bool = False) -> np.ndarray:
-    """The addresses of rows that the index finds by the words of a text, ascending.
-
-    Raises:
-        StorageError: the index could not be read.
-    """
+    """The addresses of rows that the index finds by the words of a text, ascending."""
     every = np.array([*table.handle.fragment_ids()])
     rows, _ = find_texts(
         table, column, text, columns=[ROW_ADDRESS], fragment_ids=every, has_all=has_all

@@ -75,13 +75,7 @@ class StreamSettings:
         on_duplicate: str | None,
         order_by: str | None,
     ) -> Self:
-        """Validate what a caller gave.
-
-        Raises:
-            InvalidParameterError: a value is of the wrong kind or not known, or two contradict
-                each other.
-            AlreadyExistsError: there is a file where the directory of rejects would be.
-        """
+        """Validate what a caller gave."""
         chosen = require_choice(mode, Mode, "mode")
         if chosen is Mode.OVERWRITE:
             message = "a stream cannot overwrite: each batch would replace the one before it"
@@ -157,13 +151,6 @@ class StreamWriter:
 
         Args:
             rows: A DataFrame, or an Arrow table; read once, and again after a conflict.
-
-        Raises:
-            StreamError: the checkpoint and the branch contradict each other. Nothing was written.
-            IntegrityError: rows break rules of the schema. Nothing became visible.
-            NotFoundError: the branch was deleted, or the schema lost the type.
-            ConflictError: other processes kept changing the same tables. Nothing became visible.
-            OutcomeUnknownError: whether the commit landed is unknown; the next run finds out.
         """
         attempt = 0
         while True:

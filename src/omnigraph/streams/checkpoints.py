@@ -46,9 +46,6 @@ class Checkpoint:
 
         >>> Checkpoint.parse("file:///var/streams/people/").location
         '/var/streams/people'
-
-        Raises:
-            InvalidParameterError: it is blank, or no path.
         """
         text = str(require_path(location, "checkpoint"))
         if not text.strip():
@@ -61,11 +58,7 @@ class Checkpoint:
         return cls(text.rstrip("/"), fetch)
 
     def batch(self, stream: str, number: int) -> StreamBatch:
-        """One of its batches, whose entry Spark has written.
-
-        Raises:
-            StorageError: the checkpoint cannot be read.
-        """
+        """One of its batches, whose entry Spark has written."""
         digest = sha256(self._read(f"offsets/{number}")).hexdigest()[:32]
         return StreamBatch(stream, self._read_id(), number, digest)
 

@@ -39,11 +39,7 @@ class Trigger:
 
     @classmethod
     def parse(cls, every: str | None, *, is_available_now: bool) -> Self:
-        """Validate what a caller gave. Spark itself judges the interval.
-
-        Raises:
-            InvalidParameterError: the interval is no text, or the stream ends without one.
-        """
+        """Validate what a caller gave. Spark itself judges the interval."""
         if every is not None:
             require_text(every, "every")
             if is_available_now:
@@ -88,12 +84,7 @@ class _Receiver:
 def start_ingest(
     stream: object, writer: StreamWriter, checkpoint: Checkpoint, trigger: Trigger
 ) -> Ingest:
-    """Start to write the micro-batches of a stream, each in one commit.
-
-    Raises:
-        InvalidParameterError: it is no streaming DataFrame, or the trigger is none.
-        InvalidInputError: Spark refuses the stream. Nothing was written.
-    """
+    """Start to write the micro-batches of a stream, each in one commit."""
     if is_connect(stream):
         message = "this stream is one of Spark Connect, whose batches another process receives"
         hint = 'write it with stream.writeStream.format("omnigraph")'

@@ -50,11 +50,7 @@ def is_of_stream(options: Mapping[str, str]) -> bool:
 
 
 def require_stream_sources() -> None:
-    """Refuse a Spark whose sources and sinks in Python lack what streams need.
-
-    Raises:
-        InvalidInputError: it is older than 4.2.
-    """
+    """Refuse a Spark whose sources and sinks in Python lack what streams need."""
     if find_spec("pyspark.sql.streaming.datasource") is None:
         message = "streams by format('omnigraph') need Spark 4.2"
         hint = "upgrade pyspark; graph.ingest writes streams with any that is supported"
@@ -102,13 +98,7 @@ class FeedOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
-        """Validate the options of a stream of changes.
-
-        Raises:
-            InvalidParameterError: an option is unknown, missing or ill-formed.
-            NotFoundError: there is no such graph, branch or type, or the policy hides the branch.
-            NotAllowedError: the policy does not allow to read the type.
-        """
+        """Validate the options of a stream of changes."""
         given = _require_known(options, _READ)
         if not read_flag(given, "changes"):
             message = "a stream reads the changes of a graph, and the option changes is not true"
@@ -160,13 +150,7 @@ class SinkOptions:
 
 
 def parse_sink(options: Mapping[str, str]) -> SinkOptions:
-    """Validate the options of a stream that is written.
-
-    Raises:
-        InvalidParameterError: an option is unknown, missing or ill-formed.
-        NotFoundError: there is no such graph, branch or type.
-        NotAllowedError: the policy does not allow to load on the branch.
-    """
+    """Validate the options of a stream that is written."""
     given = _require_known(options, _WRITE)
     if "checkpointlocation" not in given:
         message = "the option checkpointLocation is missing, which says what a batch is"

@@ -51,14 +51,7 @@ class StreamSink(DataSourceStreamArrowWriter):
 
     @hide_frames()
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Load the stored rows unless the branch has the batch, and delete their files.
-
-        Raises:
-            StreamError: the checkpoint and the branch contradict each other. Nothing was written.
-            IntegrityError: rows break rules of the schema. Nothing became visible.
-            ConflictError: other processes kept changing the same tables. Nothing became visible.
-            NotAllowedError: the policy does not allow it. Nothing became visible.
-        """
+        """Load the stored rows unless the branch has the batch, and delete their files."""
         task, options = self._task, self._task.options
         scratch = self._scratch_of(messages)
         with (
@@ -97,12 +90,6 @@ def open_sink(
 
     Args:
         overwrites: Whether each batch is to replace the one before, as in Spark's mode complete.
-
-    Raises:
-        InvalidParameterError: the options do not say where to, or contradict each other; or batches
-            would replace each other.
-        NotFoundError: there is no such graph, branch or type.
-        NotAllowedError: the policy does not allow to load on the branch.
     """
     if overwrites:
         message = "the output mode complete gives all rows with every batch, and a batch adds rows"

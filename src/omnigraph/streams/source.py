@@ -105,11 +105,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: CommitId | None = None
 
     def initialOffset(self) -> Offset:
-        """The commit after which a new stream starts.
-
-        Raises:
-            NotFoundError: there is no such commit or tag.
-        """
+        """The commit after which a new stream starts."""
         after = self._options.after
         if after is None:
             return {_COMMIT: ""}
@@ -131,11 +127,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if most is None else ReadMaxFiles(most)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> Offset:
-        """The newest commit, or the last of as many as may be read.
-
-        Raises:
-            FeedGapError: the branch's history does not have the commit of the start.
-        """
+        """The newest commit, or the last of as many as may be read."""
         newest = self._target or self._newest()
         if not isinstance(limit, ReadMaxFiles) or start[_COMMIT] == newest:
             return {_COMMIT: newest}
@@ -148,12 +140,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._newest()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The commits between two offsets, in groups that follow one another. Reads no rows.
-
-        Raises:
-            FeedGapError: the branch's history does not have them.
-            NotAllowedError: the policy does not allow to read a type that they changed.
-        """
+        """The commits between two offsets, in groups that follow one another. Reads no rows."""
         pairs = tuple(self._pairs(start, CommitId(end[_COMMIT])))
         self._admit(pairs)
         size = max(1, -(-len(pairs) // self._options.parallelism))
@@ -224,11 +211,7 @@ class _ChangeReader:
         self._wanted = _wanted(options)
 
     def read(self, pair: CommitPair) -> Iterator[pa.RecordBatch]:
-        """The changes of a commit, in batches.
-
-        Raises:
-            FeedGapError: the commit, or the one before it, was let go.
-        """
+        """The changes of a commit, in batches."""
         with detect_removal(self._manifest.store):
             changes = self._feed.changes(pair.after, _finder(pair.before), self._wanted)
             for table in changes.diff.tables:

@@ -39,10 +39,6 @@ def judge(batch: StreamBatch, now: Snapshot, *, adopts: bool = False) -> Standin
     Args:
         now: The branch as it is.
         adopts: Whether a checkpoint may have done batches that the branch does not have.
-
-    Raises:
-        StreamError: the checkpoint and what the branch records of the stream contradict each other.
-        LimitExceededError: the branch has records of too many streams.
     """
     record = now.streams.get(batch.stream)
     if record is None:

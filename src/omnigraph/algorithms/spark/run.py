@@ -50,12 +50,7 @@ class SparkAlgorithms:
         return cls(session, selection, SystemClock().ulid())
 
     def run(self, algorithm: Algorithm) -> tuple[DataFrame, Rounds | None]:
-        """The rows of the result, which executors hold.
-
-        Raises:
-            NotFoundError: a node to start from does not exist.
-            OmnigraphError: Spark failed; the cause is its own error.
-        """
+        """The rows of the result, which executors hold."""
         jobs = Jobs(self.session, f"omnigraph-{self.run_id}", "the algorithm")
         return jobs.run(partial(self._run, algorithm))
 

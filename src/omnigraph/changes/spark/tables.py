@@ -81,11 +81,7 @@ def compare_on_spark(
     engine: SparkEngine,
     lifts: LiftPair | None = None,
 ) -> SparkChanges:
-    """How the rows of a type differ between two versions of its table, as `compare_tables` says.
-
-    Raises:
-        StorageError: a table could not be read.
-    """
+    """How the rows of a type differ between two versions of its table, as `compare_tables` says."""
     versions = Versions.of(before, after, lifts or LiftPair.identity(type_))
     changed = ChangedRows.of(type_, [versions])
     session = engine.session

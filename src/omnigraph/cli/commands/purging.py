@@ -28,11 +28,7 @@ class PurgeRules:
 
 
 def require_purge(rules: PurgeRules, *, purge: bool, confirm: bool) -> None:
-    """Refuse options of a purge without one.
-
-    Raises:
-        typer.BadParameter: one was given.
-    """
+    """Refuse options of a purge without one."""
     given = {
         "--confirm": confirm or None,
         **{f"--{k.replace('_', '-')}": v for k, v in asdict(rules).items()},

@@ -60,12 +60,7 @@ class ProviderEndpoint:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def post(self, path: str, body: Mapping[str, object]) -> Any:
-        """The answer to a request, as JSON.
-
-        Raises:
-            EmbeddingError: there is none after several attempts, or it is a refusal.
-            InvalidInputError: the environment has no key.
-        """
+        """The answer to a request, as JSON."""
         data = json.dumps(body).encode()
         if self._ends is None:
             self._ends = self.clock.now() + timedelta(seconds=self.patience.deadline_seconds)

@@ -27,11 +27,7 @@ class KeyName:
         return cls(form[1])
 
     def read(self, model: str) -> str:
-        """The key itself, for one request. Nothing may keep, format or log it.
-
-        Raises:
-            InvalidInputError: the variable is not set, or its value cannot be sent in a header.
-        """
+        """The key itself, for one request. Nothing may keep, format or log it."""
         key = os.environ.get(self.variable, "").strip()
         if not key:
             message = f"{model} needs a key, and the environment has no {self.variable}"

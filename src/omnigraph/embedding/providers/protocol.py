@@ -22,22 +22,12 @@ class Provider(Protocol):
         ...
 
     def embed(self, texts: Sequence[str], dimension: int) -> Vectors:
-        """Vectors of these texts, at most `batch_size` of them, none empty.
-
-        Raises:
-            EmbeddingError: there are no vectors, for a reason that the message has.
-            InvalidInputError: it cannot be used as it is set up.
-        """
+        """Vectors of these texts, at most `batch_size` of them, none empty."""
         ...
 
 
 def require_vectors(model: str, texts: Sequence[str], vectors: Vectors, dimension: int) -> Vectors:
-    """The vectors, if there is a usable one for each text.
-
-    Raises:
-        EmbeddingError: there are more or fewer, or one has another dimension, a number that is not
-            finite, or no direction.
-    """
+    """The vectors, if there is a usable one for each text."""
     if vectors.shape != (len(texts), dimension):
         shape = " of ".join(f"{size:,}" for size in vectors.shape)
         message = (

@@ -24,11 +24,7 @@ _GEMINI_BATCH_MAX: Final = 100
 
 
 def provider_for(model: str, settings: EmbeddingSettings, clock: Clock) -> Provider:
-    """What embeds texts with this model. Nothing is loaded or sent yet.
-
-    Raises:
-        InvalidInputError: no provider has such a model.
-    """
+    """What embeds texts with this model. Nothing is loaded or sent yet."""
     word, _, name = model.partition(":")
     makers: Mapping[str, Callable[[], Provider]] = {
         LOCAL_MODEL: LocalProvider,

@@ -51,13 +51,7 @@ class CutRun:
     compute: Compute
 
     def run(self) -> pa.Table:
-        """The rows of the plan.
-
-        Raises:
-            StorageError: an index or a table could not be read.
-            LimitExceededError: the budget does not suffice.
-            CancelledError: the caller cancelled the run.
-        """
+        """The rows of the plan."""
         rows = self._find_best() if self._is_worthwhile() else None
         if rows is not None:
             return rows
@@ -135,13 +129,7 @@ class ScopeRun:
     compute: Compute
 
     def run(self) -> pa.Table:
-        """The rows of the ranking that matter, and perhaps others.
-
-        Raises:
-            StorageError: an index or a table could not be read.
-            LimitExceededError: the budget does not suffice.
-            CancelledError: the caller cancelled the run.
-        """
+        """The rows of the ranking that matter, and perhaps others."""
         found = None
         search = self.relation.search
         assert isinstance(search, Nearness), "others have scores without reading any row"
@@ -173,11 +161,6 @@ def rank_scopes(plan: Plan, data: Data, searcher: Searcher, compute: Compute) ->
 
     Args:
         data: With the rows of every other search.
-
-    Raises:
-        StorageError: an index or a table could not be read.
-        LimitExceededError: the budget does not suffice.
-        CancelledError: the caller cancelled the run.
     """
     given = dict(data.given)
     for scope in plan.scopes:

@@ -131,10 +131,6 @@ class IndexedTextSearcher:
         Args:
             best: Only so many rows are needed, and those as good as the last of them.
             beside: Properties that are read of these rows, if only the best are needed.
-
-        Raises:
-            StorageError: the index or the table could not be read.
-            LimitExceededError: the budget does not suffice.
         """
         split = split_texts(table, search)
         if split is None or best == 0:
@@ -175,12 +171,7 @@ class IndexedTextSearcher:
         return pa.table(ranked)
 
     def test(self, table: Table, search: TextSearch, budget: Budget) -> pa.Table | None:
-        """The ids of the rows whose texts pass; None for a scan.
-
-        Raises:
-            StorageError: the index or the table could not be read.
-            LimitExceededError: the budget does not suffice.
-        """
+        """The ids of the rows whose texts pass; None for a scan."""
         split = split_texts(table, search)
         if split is None:
             return None

@@ -70,9 +70,6 @@ class IndexedVectorSearcher:
         Returns:
             None if there is no index of these vectors, or one of the wanted rows was not found by
             it.
-
-        Raises:
-            StorageError: the index or the table could not be read.
         """
         index = find_vector_index(table, search.column, search.metric)
         if index is None:

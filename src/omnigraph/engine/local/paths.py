@@ -43,11 +43,6 @@ def find_paths(
 
     Args:
         sources: The ids that walks start from; None for all nodes. Likewise targets.
-
-    Raises:
-        StorageError: a table could not be read.
-        LimitExceededError: the budget of the data does not suffice.
-        CancelledError: the caller cancelled the run.
     """
     tables = EdgeTables(search.edges, search.nodes, search.nodes)
     if topologies.cost(data, tables) is None:

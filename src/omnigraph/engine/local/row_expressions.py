@@ -62,11 +62,7 @@ class Evaluation:
 
 
 def infer_type(expression: RowExpression, columns: Sequence[pa.DataType]) -> str:
-    """The SQL type of the values, such as `BIGINT`; `NULL` if all of them are null.
-
-    Raises:
-        InvalidInputError: the types of the operands do not fit, or a constant part fails.
-    """
+    """The SQL type of the values, such as `BIGINT`; `NULL` if all of them are null."""
     import duckdb
 
     given = pa.table({f"c{at}": pa.array([], type_) for at, type_ in enumerate(columns)})
@@ -81,12 +77,7 @@ def infer_type(expression: RowExpression, columns: Sequence[pa.DataType]) -> str
 
 
 def evaluate(expression: RowExpression, columns: Sequence[pa.Array], row_count: int) -> Evaluation:
-    """The value of each row, in order, in the Arrow type that DuckDB has for it.
-
-    Raises:
-        StorageError: memory does not suffice.
-        InternalError: DuckDB refused the expression.
-    """
+    """The value of each row, in order, in the Arrow type that DuckDB has for it."""
     given = _given(columns, row_count)
     with _rows(given) as cursor:
         try:
@@ -100,11 +91,7 @@ def evaluate(expression: RowExpression, columns: Sequence[pa.Array], row_count: 
 
 
 def explain(expression: RowExpression, columns: Sequence[pa.Array], row: int) -> str:
-    """Why an expression cannot be computed of a row.
-
-    Raises:
-        InternalError: it can be.
-    """
+    """Why an expression cannot be computed of a row."""
     with _rows(_given([column.slice(row, 1) for column in columns], 1)) as cursor:
         try:
             cursor.sql(expression.query(expression.sql)).to_arrow_table()

@@ -76,11 +76,6 @@ class Searcher:
         """The rows of each relation of a plan that is a search, but for those of a scope.
 
         Indexes are read side by side, by one thread each. Tables are scanned one after the other.
-
-        Raises:
-            StorageError: a table could not be read.
-            LimitExceededError: the budget of the data does not suffice.
-            CancelledError: the caller cancelled the run.
         """
         ranked_later = {scope.search for scope in plan.scopes}
         if plan.cut is not None:
@@ -282,11 +277,7 @@ class _IdCollector:
         self._byte_count = 0
 
     def add(self, ids: pa.ChunkedArray) -> None:
-        """Keep more ids.
-
-        Raises:
-            LimitExceededError: they are more than the budget allows.
-        """
+        """Keep more ids."""
         self._byte_count += ids.nbytes
         self._budget.require_bytes(self._byte_count)
         self._chunks += ids.chunks

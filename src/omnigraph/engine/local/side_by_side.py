@@ -14,9 +14,6 @@ def run_side_by_side(work: Sequence[Callable[[], Result]]) -> list[Result]:
 
     No thread is left when it returns or raises.
 
-    Raises:
-        Exception: what the first piece raises that fails, in the order in which they are given.
-
     >>> run_side_by_side([lambda: "a", lambda: "b"])
     ['a', 'b']
     """

@@ -36,9 +36,6 @@ def sorted_batches(
     Args:
         schema: Columns of the table, in any order, as `schema.arrow` types them.
         spill_directory: For rows that do not fit in memory; the system's own when None.
-
-    Raises:
-        StorageError: a file cannot be read, or there is no room to sort.
     """
     blobs = [field for field in schema if is_blob(field)]
     if any(pa.types.is_list(field.type) for field in blobs):

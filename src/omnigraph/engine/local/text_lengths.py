@@ -139,9 +139,6 @@ class TextLengths:
 
         Args:
             check: Called before each fragment that is read; may raise.
-
-        Raises:
-            StorageError: the table could not be read.
         """
         key = table.address, column, fragment_ids
         with self._lock:
@@ -156,11 +153,7 @@ class TextLengths:
         return found
 
     def store(self, table: Table, column: TextColumn, fragment_ids: Iterable[int]) -> None:
-        """Write the statistics of the texts of some fragments to a file beside the indexes.
-
-        Raises:
-            StorageError: the table could not be read, or the file not be written.
-        """
+        """Write the statistics of the texts of some fragments to a file beside the indexes."""
         files = self._read(table, column, list(fragment_files(table, fragment_ids)), None)
         names: dict[str, str] = {}
         arrays: dict[str, np.ndarray] = {}

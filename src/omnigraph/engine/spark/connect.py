@@ -38,10 +38,6 @@ def open_remote(address: str, place: str) -> SparkSession:
     Args:
         address: As in `SparkSession.builder.remote`.
         place: Where the caller wrote the address.
-
-    Raises:
-        InvalidInputError: the client of Spark Connect is not installed, a classic session runs in
-            this process, or the server does not answer. Nothing was started.
     """
     _require_client()
     _require_server(address, place)
@@ -53,11 +49,7 @@ def open_remote(address: str, place: str) -> SparkSession:
 
 
 def use_archive(session: SparkSession, archive: str) -> None:
-    """Make the workers of a session run the Python in an archive of `omnigraph spark pack`.
-
-    Raises:
-        InvalidInputError: the archive could not be sent.
-    """
+    """Make the workers of a session run the Python in an archive of `omnigraph spark pack`."""
     try:
         session.addArtifacts(f"{archive}#{FOLDER}", archive=True)
     except (PySparkException, OSError, RuntimeError) as cause:

@@ -80,25 +80,14 @@ class SparkEngine:
 
     @property
     def session(self) -> SparkSession:
-        """The session that plans run in; the first use may start Spark.
-
-        Raises:
-            InvalidInputError: there is no Java that can run Spark.
-        """
+        """The session that plans run in; the first use may start Spark."""
         with self._lock:
             if self._session is None:
                 self._session = plan_session(self._given or open_session(self._settings))
             return self._session
 
     def run(self, plan: Plan, data: Data) -> pa.Table:
-        """The plan's rows, in its order, with exactly the columns it declares.
-
-        Raises:
-            InvalidInputError: a computed value does not fit its type, or there is no Java.
-            StorageError: a table could not be read.
-            LimitExceededError: the budget of the data does not suffice. Its jobs end.
-            CancelledError: the caller cancelled the run. Its jobs end.
-        """
+        """The plan's rows, in its order, with exactly the columns it declares."""
         session, budget = self.session, data.budget
         tag = f"omnigraph-{os.getpid()}-{next(_RUN_NUMBERS)}"
 
@@ -125,10 +114,6 @@ class SparkEngine:
         """The plan as a DataFrame of its columns, in their types; it runs when it is used.
 
         What fails then, fails with Spark's own errors.
-
-        Raises:
-            InvalidInputError: there is no Java.
-            StorageError: a table could not be opened.
         """
         session = self.session
         with translate_errors("the plan"):

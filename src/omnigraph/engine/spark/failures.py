@@ -103,12 +103,6 @@ def translate_errors(action: str) -> Iterator[None]:
 
     Args:
         action: The name of what failed; that of the outermost block where blocks are nested.
-
-    Raises:
-        InvalidInputError: a value does not fit its type, or the workers run an unfit Python.
-        LimitExceededError: the result is larger than the driver may hold.
-        StorageError: a table could not be read, or Spark's own disk failed.
-        InternalError: Spark refused the plan, or lost a worker.
     """
     silence_loggers()
     outer = getattr(_TRANSLATION, "action", None)

@@ -49,11 +49,7 @@ def _is_too_old(java: Path) -> bool:
 
 
 def require_java() -> Path:
-    """The `java` that Spark will run.
-
-    Raises:
-        InvalidInputError: there is none, or it is too old. Nothing was started.
-    """
+    """The `java` that Spark will run."""
     java = find_java()
     if java is None:
         message = "the Spark engine needs Java, and none was found"

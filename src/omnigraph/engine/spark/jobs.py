@@ -34,11 +34,7 @@ class Jobs:
     action: str = "the load"
 
     def run(self, action: Callable[[], Answer], follow: Follow | None = None) -> Answer:
-        """The result of the action. If this thread is interrupted, its jobs are cancelled.
-
-        Raises:
-            OmnigraphError: Spark failed; the cause is its own error.
-        """
+        """The result of the action. If this thread is interrupted, its jobs are cancelled."""
         [answer] = self.run_all([action], follow, at_once=1)
         return answer
 

@@ -80,12 +80,6 @@ def pack_environment(
         also: Further distributions that tasks import, such as those of functions of the caller.
         with_interpreter: Whether to pack the interpreter too; workers otherwise need one of the
             same minor version on their PATH.
-
-    Raises:
-        AlreadyExistsError: there is a file of this name. It is untouched.
-        NotFoundError: a distribution is not installed. Nothing was written.
-        InvalidInputError: the interpreter cannot be packed. Nothing was written.
-        StorageError: the archive could not be written. Nothing is left of it.
     """
     path = path.absolute()
     if path.exists():

@@ -94,9 +94,6 @@ def given_frame(session: SparkSession, rows: pa.Table | DataFrame) -> DataFrame:
     """The given rows with all their values; unsigned integers and vectors in Spark's types.
 
     A DataFrame of the same session is returned as it is.
-
-    Raises:
-        InvalidInputError: a column has a type or a value that no property has.
     """
     if isinstance(rows, DataFrame):
         return rows

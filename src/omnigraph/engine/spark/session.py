@@ -100,13 +100,7 @@ _OPEN_LOCK: Final = threading.Lock()
 
 
 def open_session(settings: SessionSettings | None = None) -> SparkSession:
-    """The session that is active, or else a new one that lasts as long as this process.
-
-    Raises:
-        InvalidParameterError: the master is none of Spark's. Nothing was started.
-        InvalidInputError: there is no Java that can run Spark, it did not start, or the
-            server of Spark Connect does not answer.
-    """
+    """The session that is active, or else a new one that lasts as long as this process."""
     silence_loggers()
     with _OPEN_LOCK:
         if (session := _running_session()) is not None:
@@ -141,11 +135,7 @@ def open_session(settings: SessionSettings | None = None) -> SparkSession:
 
 
 def require_master(settings: SessionSettings) -> None:
-    """Refuse a master that Spark does not know: its own error says only that Java exited.
-
-    Raises:
-        InvalidParameterError: the master is unknown.
-    """
+    """Refuse a master that Spark does not know: its own error says only that Java exited."""
     master = settings.chosen_master
     if _MASTER.fullmatch(master) is None:
         message = f"{master[:200]!r} is not a valid Spark master"
@@ -185,10 +175,6 @@ def plan_session(session: SparkSession) -> SparkSession:
     on this machine run the Python of this process from now on; others are checked. A session of
     Spark Connect is used itself, since only its own frames work together, and must have the
     settings.
-
-    Raises:
-        InvalidInputError: its workers cannot run our tasks, or it is one of Spark Connect that has
-            other settings. Nothing was read or written.
     """
     silence_loggers()
     if is_connect(session):

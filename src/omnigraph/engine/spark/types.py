@@ -71,11 +71,7 @@ def arrow_schema(schema: spark.StructType) -> pa.Schema:
 
 
 def crossing_type(type_: pa.DataType) -> pa.DataType:
-    """The Arrow type in which values of an Arrow type of ours are passed to and from Spark.
-
-    Raises:
-        InvalidInputError: no property type is stored as this type.
-    """
+    """The Arrow type in which values of an Arrow type of ours are passed to and from Spark."""
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         item = type_.value_field
         return pa.list_(pa.field("element", crossing_type(item.type), nullable=item.nullable))

@@ -90,12 +90,7 @@ def use_our_python(context: SparkContext) -> None:
 
 
 def check_workers(session: SparkSession) -> None:
-    """Check on one worker, once for a session, that it can run our tasks.
-
-    Raises:
-        InvalidInputError: it cannot. Nothing was read or written.
-        InternalError: Spark could not run the task.
-    """
+    """Check on one worker, once for a session, that it can run our tasks."""
     checked = _identity(session)
     with _CHECK_LOCK:
         if checked in _FIT:

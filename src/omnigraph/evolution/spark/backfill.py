@@ -59,12 +59,7 @@ class FillTasks:
 def fill_on_spark(
     session: SparkSession, fills: Sequence[TableFill], run_id: str, follow: Follow | None = None
 ) -> list[FilledTable]:
-    """Fill columns on executors, all tables at once.
-
-    Raises:
-        StorageError: a fragment could not be read, or a file not be written.
-        InternalError: Spark failed.
-    """
+    """Fill columns on executors, all tables at once."""
     tasks = plan_tasks(fills, core_count(session))
     filled: list[FilledFragment] = []
     if tasks.units:

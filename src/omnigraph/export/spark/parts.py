@@ -63,11 +63,7 @@ class PartTask:
 
 
 def export_parts(session: SparkSession, plan: ExportPlan, folder: ExportFolder) -> ExportFiles:
-    """Write the rows into a folder that driver and workers share.
-
-    Raises:
-        StorageError: a table could not be read, or the folder written. The export is not complete.
-    """
+    """Write the rows into a folder that driver and workers share."""
     rows: dict[str, int] = {}
     files: list[str] = []
     first = 0

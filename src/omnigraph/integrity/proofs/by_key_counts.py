@@ -101,9 +101,6 @@ def by_key_counts(
     Args:
         rules: The rules that the proof will be used for.
         rows: The rows of the load, by table.
-
-    Raises:
-        StorageError: a table could not be read.
     """
     counts = _KeyCounts(engine, shape, rows, data)
     countable = {rule for rule in rules if counts.add(rule)}

@@ -18,9 +18,6 @@ def read_arrow(path: str, name: str, stack: ExitStack) -> pa.Table:
 
     Args:
         name: How errors name the file.
-
-    Raises:
-        InvalidInputError: it is not Arrow, or damaged; the message names the record batch.
     """
     with translate_errors(name):
         file = stack.enter_context(pa.memory_map(path))

@@ -24,13 +24,7 @@ _BATCH_RECORDS: Final = 1 << 14
 def read_avro(
     shaping: Shaping, number: int, split: FileSplit, *, access_hint: str
 ) -> Iterator[SplitBatch]:
-    """Read and shape a file.
-
-    Raises:
-        InvalidInputError: it does not match its file name, or has fields that no property takes; or
-            what reads Avro is not installed.
-        StorageError: it could not be read.
-    """
+    """Read and shape a file."""
     source = split.file
     assert source.type_name is not None, "a file of records has rows of one type"
     with open_file(source, access_hint=access_hint) as (stream, file):

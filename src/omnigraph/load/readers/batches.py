@@ -48,9 +48,6 @@ def shape_record_batches(
         number: The split that they are of.
         of: Their type, or how each of them says its own.
         first: The place of their first row.
-
-    Raises:
-        InvalidInputError: a text is not UTF-8.
     """
     for batch in batches:
         if batch.num_rows:
@@ -68,9 +65,6 @@ def _require_texts(batch: pa.RecordBatch, of: str | Route, first: int) -> None:
     """Refuse texts that are not UTF-8: Lance writes them, and never reads that table again.
 
     Files of columns do not promise that theirs are, nor does what other libraries export.
-
-    Raises:
-        InvalidInputError: there is one.
     """
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if not _has_texts(column.type):
@@ -99,11 +93,7 @@ def _has_texts(type_: pa.DataType) -> bool:
 def named_columns(
     shaping: Shaping, type_: SchemaType, columns: Sequence[str], source: FileInput
 ) -> dict[str, str]:
-    """The columns of a file that are read, by the names that the type has for them.
-
-    Raises:
-        InvalidInputError: the type does not take a column, or the file lacks one of its map.
-    """
+    """The columns of a file that are read, by the names that the type has for them."""
     drops = shaping.ignores_unknown
     named = source.columns.name_columns(columns, source.name, drops=drops)
     known = known_columns(shaping, type_, list(named), source.name)

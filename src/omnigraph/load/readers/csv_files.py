@@ -42,12 +42,7 @@ _BREAKS: Final = {"\n": 1, "\r": 1, "\r\n": -1}
 def read_csv(
     shaping: Shaping, number: int, split: FileSplit, *, access_hint: str
 ) -> Iterator[SplitBatch]:
-    """Read and shape a file.
-
-    Raises:
-        InvalidInputError: it does not match its file name, or has columns that no property takes.
-        StorageError: it could not be read.
-    """
+    """Read and shape a file."""
     source = split.file
     assert source.type_name is not None, "a file of columns has rows of one type"
     dialect = source.dialect
@@ -99,11 +94,7 @@ def _find_long_rows() -> Iterator[None]:
 def _read_rows(
     rows: _CsvRows, source: FileInput, columns: Iterable[str], block_bytes: int, access_hint: str
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """The rows with their positions, and how much of the file was read with each batch.
-
-    Raises:
-        _RowTooLongError: a row does not fit in a block.
-    """
+    """The rows with their positions, and how much of the file was read with each batch."""
     dialect = source.dialect
     with (
         open_file(source, access_hint=access_hint) as (stream, file),

@@ -31,13 +31,7 @@ LinesSplit = FileSplit | LineRangeSplit | StreamSplit | SpooledSplit
 def read_lines(
     shaping: Shaping, number: int, split: LinesSplit, *, access_hint: str
 ) -> Iterator[SplitBatch]:
-    """Read and shape lines.
-
-    Raises:
-        InvalidInputError: a file cannot be unpacked.
-        LimitExceededError: a line is longer than any may be.
-        StorageError: it could not be read.
-    """
+    """Read and shape lines."""
     name, type_name = _names(split)
     with _open_lines(split, access_hint) as (stream, bytes_read):
         for batch in line_batches(stream, number, name):
@@ -87,9 +81,6 @@ def line_batches(stream: Any, number: int, name: str) -> Iterator[pa.RecordBatch
 
     Args:
         stream: Anything with `read`, which returns bytes.
-
-    Raises:
-        LimitExceededError: a line is longer than any may be.
     """
     rest, place = b"", 1
     while True:

@@ -21,11 +21,7 @@ from omnigraph.load.splits import MemorySplit, PickledSplit
 def read_memory(
     shaping: Shaping, number: int, split: MemorySplit | PickledSplit
 ) -> Iterator[SplitBatch]:
-    """Read and shape rows that this process holds, or that were sent to it.
-
-    Raises:
-        InvalidInputError: they have columns without a property.
-    """
+    """Read and shape rows that this process holds, or that were sent to it."""
     if isinstance(split, PickledSplit):
         rows = pickle.loads(split.rows)
         yield from _read(shaping, number, split.of, rows, split.first, split.byte_count)

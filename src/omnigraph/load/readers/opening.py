@@ -25,12 +25,7 @@ _MAGIC: Final = {b"\x1f\x8b": Compression.GZIP, b"\x28\xb5\x2f\xfd": Compression
 def open_file(
     file: FileInput, *, access_hint: str = ACCESS_HINT
 ) -> Iterator[tuple[Any, pa.NativeFile]]:
-    """The contents of a file, and the file itself, whose position is how far it was read.
-
-    Raises:
-        InvalidInputError: it cannot be unpacked, or does not match its file name.
-        StorageError: it cannot be read.
-    """
+    """The contents of a file, and the file itself, whose position is how far it was read."""
     try:
         with _open_raw(file, access_hint) as raw:
             if file.compression is None:
@@ -88,11 +83,7 @@ def _packing_error(name: str, compression: Compression) -> InvalidInputError:
 
 @contextmanager
 def translate_errors(name: str) -> Iterator[None]:
-    """Re-raise what Arrow's readers raise about contents as ours.
-
-    Raises:
-        InvalidInputError: the contents are not what the name says.
-    """
+    """Re-raise what Arrow's readers raise about contents as ours."""
     try:
         yield
     except (pa.ArrowException, UnicodeDecodeError) as cause:
@@ -149,11 +140,7 @@ class UnpackingStream:
         return self._source.bytes_read
 
     def read(self, size: int) -> bytes:
-        """More of its contents; no bytes at its end.
-
-        Raises:
-            InvalidInputError: it cannot be unpacked.
-        """
+        """More of its contents; no bytes at its end."""
         try:
             data: bytes = self._stream.read(size)
         except OSError as cause:

@@ -18,12 +18,7 @@ from omnigraph.load.splits import FileSplit, StripeSplit
 def read_orc(
     shaping: Shaping, number: int, split: FileSplit | StripeSplit, *, access_hint: str
 ) -> Iterator[SplitBatch]:
-    """Read and shape a file, or some of its stripes.
-
-    Raises:
-        InvalidInputError: it does not match its file name, or has columns that no property takes.
-        StorageError: it could not be read.
-    """
+    """Read and shape a file, or some of its stripes."""
     source = split.file
     assert source.type_name is not None, "a file of columns has rows of one type"
     with open_file(source, access_hint=access_hint) as (stream, _), translate_errors(source.name):
@@ -52,12 +47,7 @@ def _batches(file: orc.ORCFile, stripe: int, named: dict[str, str]) -> Iterator[
 
 
 def stripe_count(source: FileInput, *, access_hint: str) -> int:
-    """How many stripes a file has.
-
-    Raises:
-        InvalidInputError: it does not match its file name.
-        StorageError: it could not be read.
-    """
+    """How many stripes a file has."""
     with open_file(source, access_hint=access_hint) as (stream, _), translate_errors(source.name):
         count: int = orc.ORCFile(stream).nstripes
         return count

@@ -18,12 +18,7 @@ from omnigraph.load.splits import FileSplit, RowGroupSplit
 def read_parquet(
     shaping: Shaping, number: int, split: FileSplit | RowGroupSplit, *, access_hint: str
 ) -> Iterator[SplitBatch]:
-    """Read and shape a file, or some of its row groups.
-
-    Raises:
-        InvalidInputError: it does not match its file name, or has columns that no property takes.
-        StorageError: it could not be read.
-    """
+    """Read and shape a file, or some of its row groups."""
     source = split.file
     assert source.type_name is not None, "a file of columns has rows of one type"
     _require_bytes(source)
@@ -51,12 +46,7 @@ def read_parquet(
 
 
 def row_group_sizes(source: FileInput, *, access_hint: str) -> list[tuple[int, int]]:
-    """How many bytes and rows each row group of a file has.
-
-    Raises:
-        InvalidInputError: it does not match its file name.
-        StorageError: it could not be read.
-    """
+    """How many bytes and rows each row group of a file has."""
     _require_bytes(source)
     with open_file(source, access_hint=access_hint) as (stream, _), translate_errors(source.name):
         metadata = pq.read_metadata(stream)
@@ -65,11 +55,7 @@ def row_group_sizes(source: FileInput, *, access_hint: str) -> list[tuple[int, i
 
 
 def _require_bytes(source: FileInput) -> None:
-    """Refuse a file without bytes; a Parquet file without rows has some.
-
-    Raises:
-        InvalidInputError: the file is empty.
-    """
+    """Refuse a file without bytes; a Parquet file without rows has some."""
     if not source.byte_count:
         message = f"{source.name} is empty, so it is not a Parquet file"
         raise InvalidInputError(message, hint="write it again; one without rows has its columns")

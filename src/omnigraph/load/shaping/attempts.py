@@ -68,11 +68,7 @@ GivenColumns = Mapping[str, TypedColumn | None]
 def assemble_rows(
     shaping: Shaping, type_: SchemaType, given: GivenColumns, positions: pa.Array
 ) -> AttemptResult:
-    """Rows of a delta, each with its id, its defaults and its position.
-
-    Raises:
-        Doubt: a float of a key is not finite.
-    """
+    """Rows of a delta, each with its id, its defaults and its position."""
     schema, count = delta_schema(type_), len(positions)
     filled = {POSITION: positions}
     for field in schema:

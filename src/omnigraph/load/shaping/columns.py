@@ -41,9 +41,6 @@ def shape_columns(
         batch: With the column `POSITION`.
         notation: `TEXT` for CSV, where every column is text, `VALUES` for all else.
         exact: Whether the exact converter types every value; the result is the same.
-
-    Raises:
-        InvalidInputError: no property takes one of the columns.
     """
     type_ = shaping.catalog.type_named(type_name)
     batch = batch.select([POSITION, *known_columns(shaping, type_, batch.schema.names)])
@@ -64,9 +61,6 @@ def known_columns(
 
     Args:
         file: The file that has the columns, if there is one.
-
-    Raises:
-        InvalidInputError: the type does not have one of them, or two have one name.
     """
     given = [name for name in names if name != POSITION]
     takes = _takes(type_, given)
@@ -133,11 +127,7 @@ class ColumnShaper:
         return self.typed_rows(batch)
 
     def typed_rows(self, batch: pa.RecordBatch) -> AttemptResult:
-        """Rows of the batch, or of one like it, a column at a time.
-
-        Raises:
-            Doubt: only the exact converter can convert them.
-        """
+        """Rows of the batch, or of one like it, a column at a time."""
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         positions = columns.pop(POSITION)
         ends = ends_in(self.type, columns)

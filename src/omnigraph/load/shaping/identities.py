@@ -18,9 +18,6 @@ def identities(type_: SchemaType, rows: pa.RecordBatch, seed: str) -> pa.Array:
 
     Args:
         rows: Their ids as given, or null. No member of a key is null.
-
-    Raises:
-        Doubt: a float of a key is not finite.
     """
     given = rows["id"]
     if not type_.key:

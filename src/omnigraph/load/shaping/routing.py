@@ -33,9 +33,6 @@ def shape_routed(shaping: Shaping, route: Route, batch: pa.RecordBatch) -> Shape
 
     Args:
         batch: With the column `POSITION`.
-
-    Raises:
-        InvalidInputError: the batch has no such column.
     """
     column = route.column
     if column not in batch.schema.names:

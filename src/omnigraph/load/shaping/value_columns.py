@@ -25,11 +25,7 @@ _EXACT: Final = 2**24
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, pa.Array]:
-    """The rows as columns of the same values.
-
-    Raises:
-        Doubt: they do not all have the same names, or a column has values of several kinds.
-    """
+    """The rows as columns of the same values."""
     names = rows[0].keys()
     if not all(row.keys() == names for row in rows):
         raise Doubt

@@ -32,11 +32,6 @@ def find_files(session: SparkSession, url: str) -> list[SparkFile]:
     """The files that a URL names, itself, as a folder or as a pattern of Hadoop's; sorted.
 
     Names that begin with `_` or `.` are left out.
-
-    Raises:
-        NotFoundError: there are none.
-        InvalidInputError: Spark does not know the file system, or a file is too large.
-        StorageError: the file system did not answer.
     """
     silence_loggers()
     try:
@@ -90,11 +85,7 @@ def files_frame(session: SparkSession, urls: Mapping[str, int]) -> DataFrame:
 def read_contents(
     splits: tuple[SharedSplit, ...], numbers: Mapping[str, int], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[tuple[int, FileSplit]]:
-    """The splits of the files in some batches, with their contents. Runs in an executor.
-
-    Raises:
-        StorageError: a file was replaced since it was found.
-    """
+    """The splits of the files in some batches, with their contents. Runs in an executor."""
     for batch in batches:
         *found, contents = batch.columns
         values = (column.to_pylist() for column in found)

@@ -62,11 +62,7 @@ class KeyRows:
         return replace(self, faults=faults, fault_count=fault_count)
 
     def select(self, columns: Sequence[str]) -> DataFrame:
-        """Columns of the files in scratch; only they are read.
-
-        Raises:
-            InternalError: the files do not have one of the columns, which Spark would read as null.
-        """
+        """Columns of the files in scratch; only they are read."""
         self._require(columns)
         if not self.fault_count:
             return self._every(columns)

@@ -128,12 +128,7 @@ class SparkLoad:
         return setup.work(self._delta(view), changes, report, prepare)
 
     def read(self, view: View, follow: Follow | None = None) -> None:
-        """Read the input: its rows become files that nothing refers to, its keys scratch.
-
-        Raises:
-            InvalidInputError: an input does not match its file name.
-            StorageError: an input could not be read, or the graph could not be written.
-        """
+        """Read the input: its rows become files that nothing refers to, its keys scratch."""
         if self.intake is not None:
             return
         session = self.engine.session
@@ -217,11 +212,7 @@ class SparkLoad:
         return self._output_of(key).row_count - left_out.counts.get(str(key), 0)
 
     def check(self, view: View) -> int:
-        """Refuse rows that break rules, or leave them out; how many were left out.
-
-        Raises:
-            IntegrityError: rows break rules, and may not be left out.
-        """
+        """Refuse rows that break rules, or leave them out; how many were left out."""
         if self.setup.shaping.keeps_rejects:
             return self._jobs().run(partial(self._sift, view))
         self.superseded = LeftOutRows()
@@ -281,11 +272,7 @@ class SparkLoad:
         raise IntegrityError(self._evaluate(self._check_keys(view), view))
 
     def report(self, check: KeyCheck, view: View) -> IntegrityReport:
-        """The rules that the graph would break with the rows, as `evaluate` reports them locally.
-
-        Raises:
-            StorageError: a table could not be read.
-        """
+        """The rules that the graph would break with the rows, as `evaluate` reports them."""
         tally = Tally()
         tally.add_report(report_of_lines(self._require_intake()))
         tally.add_report(report_of_rows(self._require_intake(), self.setup.rule_set.row_rules))
@@ -323,11 +310,7 @@ class SparkLoad:
         }
 
     def stage_waiting(self, view: View, tables: Mapping[TableKey, Table]) -> None:
-        """Stage the tables whose rows wait in scratch, by one job.
-
-        Raises:
-            StorageError: a table could not be read or written. Nothing became visible.
-        """
+        """Stage the tables whose rows wait in scratch, by one job."""
         left_out = self.left_out.joined(self.superseded)
         waiting = [
             WaitingRows(self._rows_of(view.catalog.type_of(key), view, left_out), table)

@@ -60,11 +60,7 @@ class Scratch:
         return path
 
     def read(self, path: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of a file, with all columns or with these, in this order.
-
-        Raises:
-            StorageError: the file was deleted.
-        """
+        """The rows of a file, with all columns or with these, in this order."""
         with self._open(path) as source:
             file = pa.ipc.open_file(source)
             if columns is None:
@@ -88,11 +84,7 @@ class Scratch:
         return path
 
     def take(self, path: str) -> bytes:
-        """The bytes that were written at a path.
-
-        Raises:
-            StorageError: the file was deleted.
-        """
+        """The bytes that were written at a path."""
         stored = self._objects().read(path)
         if stored is None:
             raise _missing_error(path)

@@ -88,12 +88,6 @@ def check(uri: str, clock: Clock, engines: Engines, order: CheckOrder) -> CheckR
 
     Args:
         engines: Engines of this check alone, which have cached nothing of the graph.
-
-    Raises:
-        GraphNotFoundError: there is no graph at this URI.
-        BranchNotFoundError: the graph has no such branch.
-        InvalidInputError: there is no such engine, or it cannot run here.
-        StorageError: the caller may not read the graph.
     """
     asked_engine(order.engine)
     manifest = Manifest(Store.open(uri))

@@ -32,9 +32,6 @@ def find_fault(table: Table, index: TableIndex) -> str | None:
 
     Of texts, the rows of some words are compared. Of vectors, the rows are counted; an index by
     graphs is not, since it finds no more than most of them.
-
-    Raises:
-        StorageError: the index or the table could not be read.
     """
     assert index.spec is not None, "it is of a kind of ours"
     match index.spec.options:

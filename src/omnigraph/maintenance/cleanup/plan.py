@@ -134,12 +134,7 @@ class CleanupPlan:
 def make_plan(
     manifest: Manifest, sidecars: Sidecars, ages: Ages, rules: RetentionRules
 ) -> CleanupPlan:
-    """Plan a cleanup. Nothing is written.
-
-    Raises:
-        StorageError: main, or a commit that is kept, cannot be read.
-        RecoveryNeededError: a sidecar cannot be read, and might refer to anything.
-    """
+    """Plan a cleanup. Nothing is written."""
     objects = manifest.store.objects
     inventories, troubles = _take_inventories(manifest)
     stored_schemas = [entry for entry in objects.entries(SCHEMAS) if is_schema_path(entry.path)]

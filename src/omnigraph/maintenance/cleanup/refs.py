@@ -87,10 +87,6 @@ def clean_refs(
     Args:
         age_min: Replaces the ages in `maintenance.cleanup.ages`, for callers that know that no
             other process is writing.
-
-    Raises:
-        StorageError: main, or what it pins, could not be read. No ref was deleted.
-        RecoveryNeededError: a sidecar cannot be read, and might name any ref. No ref was deleted.
     """
     ages = Ages.at(clock.now(), age_min)
     if not dry_run:
@@ -114,10 +110,6 @@ def plan_refs(
     Args:
         kept: The table refs that kept commits pin; when None, those of every commit stay.
         is_let_go: Whether a commit was let go, or will be; when None, the record decides.
-
-    Raises:
-        StorageError: main, or what it pins, could not be read.
-        RecoveryNeededError: a sidecar cannot be read, and might name any ref.
     """
     known = _collect_references(manifest, sidecars, ages, kept, is_let_go)
     orphans: list[OrphanedRef] = []

@@ -49,12 +49,6 @@ def clean(
     Args:
         age_min: Replaces the ages in `maintenance.cleanup.ages`, for callers that know that no
             other process is writing.
-
-    Raises:
-        StorageError: main, or a commit that is kept, cannot be read. Nothing was removed.
-        RecoveryNeededError: a sidecar cannot be read, and might refer to anything. Nothing was
-            removed.
-        ConflictError: others kept changing the record of let-go commits. Nothing was removed.
     """
     now = clock.now()
     ages = Ages.at(now, age_min)

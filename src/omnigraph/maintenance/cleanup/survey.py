@@ -106,10 +106,6 @@ def survey_graph(manifest: Manifest, sidecars: Sidecars, *, since: datetime) -> 
     Args:
         since: The commits of branches that were deleted after this time are included: somebody may
             still read them.
-
-    Raises:
-        StorageError: main, or the record of let-go commits, cannot be read.
-        RecoveryNeededError: a sidecar cannot be read, and might refer to anything.
     """
     intents = sidecars.find().require_readable()
     names = manifest.names.survey()
@@ -190,11 +186,7 @@ def _open_retired(
 
 
 def read_contents(manifest: Manifest, places: Iterable[Place]) -> dict[Place, Contents]:
-    """The contents of versions of the manifest; those that were let go meanwhile are left out.
-
-    Raises:
-        StorageError: one of them cannot be read.
-    """
+    """The contents of versions of the manifest; those that were let go meanwhile are left out."""
 
     def read(place: Place) -> Contents | None:
         try:

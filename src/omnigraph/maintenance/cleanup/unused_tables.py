@@ -27,9 +27,6 @@ def find_unused_tables(
         unpinned: Locations that were listed before sidecars and branches were read, and that
             neither a kept commit nor a sidecar names.
         dropped: Locations of dropped types.
-
-    Raises:
-        StorageError: a ref of the manifest cannot be read, and might name any table.
     """
     candidates = [each for each in unpinned if each in dropped or _is_old(each, ages)]
     if not candidates:

@@ -67,10 +67,6 @@ def take_cut(manifest: Manifest, chosen: Collection[BranchName], now: datetime) 
     Args:
         manifest: A new one, which has cached nothing.
         chosen: The branches to copy besides main; all of them when empty.
-
-    Raises:
-        BranchNotFoundError: the graph has no such branch.
-        StorageError: a name or the manifest cannot be read.
     """
     names = manifest.names.survey()
     tagged = manifest.tags.survey()
@@ -173,11 +169,7 @@ def _read(manifest: Manifest, path: str) -> dict[str, bytes]:
 
 
 def require_apart(source: str, target: str) -> None:
-    """Refuse a target that is the source, or in it, or around it.
-
-    Raises:
-        InvalidInputError: it is.
-    """
+    """Refuse a target that is the source, or in it, or around it."""
     for outer, inner in ((source, target), (target, source)):
         if f"{inner}/".startswith(f"{outer}/"):
             message = f"{target} and {source} are the same place, or one is in the other"

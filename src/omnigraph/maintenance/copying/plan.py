@@ -79,9 +79,6 @@ def plan_copy(
         has: By path, the sizes of the objects of the target.
         is_first: Whether the target was never complete: then it may have versions of main's
             manifest that were stored before their files.
-
-    Raises:
-        StorageError: something of the source cannot be read, or was removed meanwhile.
     """
     source = manifest.store.objects
     inventory = take_inventory(source, MANIFEST)

@@ -76,16 +76,7 @@ class CopyOrder:
 
 
 def copy(order: CopyOrder, clock: Clock, engines: Engines) -> CopyResult:
-    """Copy a graph, or what is new in it since the last copy, and check the target.
-
-    Raises:
-        GraphNotFoundError: there is no graph at the source.
-        BranchNotFoundError: it has no such branch.
-        AlreadyExistsError: the target holds other files. They are untouched.
-        ConflictError: the target has commits or branches of its own, another copy to it runs,
-            or cleanups of the source kept removing what was being copied.
-        StorageError: something could not be read or written. The next copy goes on from there.
-    """
+    """Copy a graph, or what is new in it since the last copy, and check the target."""
     target = Store.open(order.target)
     require_apart(Store.open(order.source).root.uri, target.root.uri)
     run = OperationId(clock.ulid())
@@ -178,12 +169,7 @@ class _CopyRun:
     # The target: whose it is, and who copies to it.
 
     def _claim(self, cut: GraphCut) -> None:
-        """Record that this run copies to the target, if it may.
-
-        Raises:
-            AlreadyExistsError: it holds other files.
-            ConflictError: it has commits or branches of its own, or another copy to it runs.
-        """
+        """Record that this run copies to the target, if it may."""
         objects = self.target.objects
         found = read_record(objects)
         record, stored = found or (CopyRecord(self.source.root.uri), None)
@@ -224,11 +210,7 @@ class _CopyRun:
         return record.lease_until is None or record.lease_until < self.clock.now()
 
     def _renew(self) -> None:
-        """Prolong the lease, in time for others.
-
-        Raises:
-            ConflictError: another run took over.
-        """
+        """Prolong the lease, in time for others."""
         assert self.record.lease_until is not None, "it was claimed"
         if self.record.lease_until - self.clock.now() < _RENEWAL * 2:
             self._change_record(replace(self.record, lease_until=self._lease()))
@@ -250,11 +232,7 @@ class _CopyRun:
         return False
 
     def _require_descent(self, cut: GraphCut, record: CopyRecord) -> None:
-        """Refuse a target with history that the source does not have.
-
-        Raises:
-            ConflictError: it is another graph, or was written to.
-        """
+        """Refuse a target with history that the source does not have."""
         objects = self.target.objects
         if any(map(is_sidecar_path, objects.list(RECOVERY))):
             why = "a write was begun there"
@@ -327,11 +305,7 @@ class _CopyRun:
         hit(Failpoint.COPY_AFTER_COMPLETE)
 
     def _transfer(self, stage: str, entries: Collection[Entry]) -> None:
-        """Copy files, many at once; they are all there at the end.
-
-        Raises:
-            _FileGoneError: the source does not have one any more.
-        """
+        """Copy files, many at once; they are all there at the end."""
         waiting: set[Future[Entry]] = set()
         with ThreadPoolExecutor(COPY_THREADS) as pool:
             try:

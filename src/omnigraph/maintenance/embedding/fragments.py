@@ -124,10 +124,6 @@ def embed_fragments(
 
     Args:
         rows_max: At most so many rows; the part where it ends is not finished.
-
-    Raises:
-        EmbeddingError: a provider failed.
-        StorageError: a file could not be read or written.
     """
     writer = _RowWriter(task.type, table)
     finished: set[FragmentRange] = set()

@@ -47,11 +47,7 @@ class BatchEmbedder(Protocol):
     def embed(
         self, task: FragmentTask, table: Table, parts: tuple[FragmentRange, ...]
     ) -> EmbeddedRows:
-        """Embed as many rows of these parts as one commit may have.
-
-        Raises:
-            EmbeddingError: a provider failed. Nothing became visible.
-        """
+        """Embed as many rows of these parts as one commit may have."""
         ...
 
     def forget(self) -> None:
@@ -117,13 +113,7 @@ class EmbeddingRun:
     _at_start: dict[TableKey, frozenset[int]] = field(default_factory=dict)
 
     def run(self) -> EmbedResult:
-        """Embed all rows of the scope.
-
-        Raises:
-            TypeNotFoundError: the schema has no type of a name.
-            EmbeddingError: a provider failed. What was committed before stays.
-            ConflictError: other processes kept changing a table. What was committed before stays.
-        """
+        """Embed all rows of the scope."""
         view = self.view()
         before = find_status(view, self.types)
         total = self._count(before)

@@ -12,11 +12,7 @@ from omnigraph.transaction.view import View
 
 
 def vectors_of(catalog: Catalog, types: Iterable[str] | None) -> Iterator[EmbeddedVector]:
-    """The embedded vectors of these types, or of all.
-
-    Raises:
-        TypeNotFoundError: there is no type of a name.
-    """
+    """The embedded vectors of these types, or of all."""
     for type_ in catalog.types_named(types):
         yield from embedded_vectors(type_)
 

@@ -131,11 +131,7 @@ def _join(names: Iterable[str]) -> str:
 
 
 def require_unneeded(what: str, needs: Collection[Need]) -> None:
-    """Refuse a purge of data that is still needed.
-
-    Raises:
-        NotAllowedError: a need does not end by itself.
-    """
+    """Refuse a purge of data that is still needed."""
     lasting = [need for need in needs if not need.is_passing]
     if lasting:
         lines = [

@@ -82,12 +82,7 @@ class Purges:
         self._begin = begin
 
     def preview(self, order: PurgeOrder, plan: SchemaPlan | None = None) -> PurgeResult:
-        """What a purge would do now, or after a schema change. Nothing is written.
-
-        Raises:
-            NotAllowedError: the data is still needed.
-            StorageError: what may hold it cannot be read.
-        """
+        """What a purge would do now, or after a schema change. Nothing is written."""
         look = self._look(order, plan)
         require_unneeded(str(look.dropped), look.needs)
         cleanup = None
@@ -96,13 +91,7 @@ class Purges:
         return look.result(cleanup=cleanup)
 
     def run(self, order: PurgeOrder) -> PurgeResult:
-        """Purge what a branch has dropped: everything, or nothing yet.
-
-        Raises:
-            NotAllowedError: the data is still needed. Nothing changed.
-            ConflictError: other processes kept changing a table, or the record of let-go commits.
-            StorageError: what may hold it cannot be read, or a file not be written.
-        """
+        """Purge what a branch has dropped: everything, or nothing yet."""
         look = self._look(order)
         require_unneeded(str(look.dropped), look.needs)
         if not look.unnamed.every:

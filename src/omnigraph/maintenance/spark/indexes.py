@@ -98,11 +98,7 @@ class SparkIndexing:
     _staged: dict[TableAddress, StagedWrite] = field(default_factory=dict)
 
     def __call__(self, view: View, upkeep: Upkeep) -> dict[TableKey, Stage]:
-        """How to stage each table.
-
-        Raises:
-            StorageError: a table could not be read, or an index not be written.
-        """
+        """How to stage each table."""
         snapshot = view.snapshot
         owned = {key: view.data.table(key) for key in upkeep if snapshot.owns(snapshot.pin(key))}
         self._build({table.address: (table, upkeep[key].gaps) for key, table in owned.items()})

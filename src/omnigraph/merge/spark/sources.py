@@ -90,11 +90,7 @@ class RowSource(Protocol):
         ...
 
     def survivors(self) -> Survivors:
-        """The rows that are kept although one side deleted them; the driver collects their ids.
-
-        Raises:
-            LimitExceededError: they are more than the driver may hold.
-        """
+        """The rows that are kept although one side deleted them; the driver collects their ids."""
         ...
 
     def upserts(self, columns: Sequence[str], without: pa.Array) -> DataFrame:

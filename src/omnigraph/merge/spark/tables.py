@@ -96,13 +96,7 @@ class SparkRows:
         return MERGE_CONFLICTS_MAX
 
     def decide(self, sides: Sides) -> Merged | None:
-        """Have executors decide about a table; None if the merge does nothing to it.
-
-        Raises:
-            InvalidInputError: a resolution gives a value that does not fit, or the schemas differ
-                in a way that only the local engine merges.
-            StorageError: a table could not be read.
-        """
+        """Have executors decide about a table; None if the merge does nothing to it."""
         _require_mergeable(sides)
         pairs = _compared_pairs(sides)
         versions = [
@@ -132,11 +126,7 @@ class SparkRows:
         return source.counts - self._brought(here.type.table_key)[1] + here.counts
 
     def survivors(self, merged: Merged) -> Survivors:
-        """The rows of a table that the merge keeps although one side deleted them.
-
-        Raises:
-            LimitExceededError: they are more than this process may hold.
-        """
+        """The rows of a table that the merge keeps although one side deleted them."""
         source = self.sources.get(merged.type.table_key)
         return merged.survivors if source is None else self._run(source.survivors)
 
@@ -147,11 +137,7 @@ class SparkRows:
     def bring(
         self, tables: dict[TableKey, Merged], touched: Callable[[], TouchedRows]
     ) -> dict[TableKey, Merged]:
-        """The merge with these rows in this process.
-
-        Raises:
-            LimitExceededError: they are more than this process may hold.
-        """
+        """The merge with these rows in this process."""
         rows = touched()
         for key in rows.ids.keys() | rows.sources.keys():
             source = self.sources.get(key)
@@ -304,12 +290,7 @@ def _target_places(base: Table | None, target: Table | None) -> TargetPlaces:
 
 
 def _require_mergeable(sides: Sides) -> None:
-    """Refuse what needs more than the rows of one id at a time.
-
-    Raises:
-        InvalidInputError: a value of a side may not convert, or a column that a side has dropped
-            is kept.
-    """
+    """Refuse what needs more than the rows of one id at a time."""
     commits = (sides.ours, sides.theirs)
     reason = None
     if any(partial_conversions(sides.lift(commit)) for commit in commits):

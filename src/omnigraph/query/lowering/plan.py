@@ -70,11 +70,7 @@ class Template:
     paths: PathTemplates | None = None
 
     def plan(self, given: Given) -> Plan:
-        """The plan whose rows are the query's answer, in its order.
-
-        Raises:
-            InvalidParameterError: a search looks for nothing that could be found.
-        """
+        """The plan whose rows are the query's answer, in its order."""
         plan = self._bind(self.unseeded, given)
         plan = replace(plan, lookup=None if self.lookup is None else self.lookup(given))
         match self.matching:

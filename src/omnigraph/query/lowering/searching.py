@@ -42,11 +42,7 @@ def _tests_texts(condition: ir.Filter) -> bool:
 
 
 def rebind(relations: Mapping[str, Relation], given: Given) -> dict[str, Relation]:
-    """The same relations with searches for these values.
-
-    Raises:
-        InvalidParameterError: one of them looks for nothing that could be found.
-    """
+    """The same relations with searches for these values."""
     return {
         name: replace(relation, search=_checked(relation.search, given))
         if isinstance(relation, SearchRows)

@@ -150,12 +150,7 @@ async def load(request: Request, call: Call) -> Response:
 
 
 def _admit(call: GraphCall, envelope: Mapping[str, Any]) -> None:
-    """Refuse a load that is not allowed in any case, before its files arrive.
-
-    Raises:
-        NotAllowedError: the actor may not load there.
-        InvalidInputError: the request is not that of a load.
-    """
+    """Refuse a load that is not allowed in any case, before its files arrive."""
     given = _arguments(envelope)
     _require_fitting(Graph.load, {"source": None, **given})
     require_loadable(_handle(call, envelope), given.get("branch"), given.get("start"))
@@ -324,11 +319,7 @@ def _answer(result: Any) -> Response:
 
 
 def _handle(call: GraphCall, envelope: Mapping[str, Any]) -> Graph:
-    """The handle that a client has: on its branch or commit, and read-only if that is.
-
-    Raises:
-        NotAllowedError: the client names an actor that is not the one of its token.
-    """
+    """The handle that a client has: on its branch or commit, and read-only if that is."""
     named = envelope.get("actor")
     if named is not None and named != call.actor:
         who = "nobody" if call.actor is None else call.actor
@@ -343,11 +334,7 @@ def _handle(call: GraphCall, envelope: Mapping[str, Any]) -> Graph:
 
 
 def _target(envelope: Mapping[str, Any]) -> Target:
-    """What a client's handle reads, with names and numbers that were checked.
-
-    Raises:
-        InvalidInputError: it is none, or has a name, an id or a number that cannot be one.
-    """
+    """What a client's handle reads, with names and numbers that were checked."""
     target = from_document(envelope.get("target"), only=PLAIN)
     if target is None:
         return Target()
@@ -364,12 +351,7 @@ def _arguments(envelope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked_arguments(operation: Operation, envelope: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call.
-
-    Raises:
-        InvalidInputError: they have a text that would be taken for the name of a file here.
-        NotAllowedError: they change where the server itself sends requests.
-    """
+    """The arguments of a call."""
     arguments = _arguments(envelope)
     if strange := own_arguments(operation) & arguments.keys():
         raise _unfitting_error(why=f"{min(strange)} is the caller's own")

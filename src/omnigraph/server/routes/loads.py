@@ -132,12 +132,7 @@ async def load(request: Request, call: Call, how: Annotated[LoadQuery, Depends()
 
 
 def require_loadable(graph: Graph, branch: str | None, start: str | None) -> None:
-    """Refuse a load that the policy allows in no case, as the load itself would.
-
-    Raises:
-        NotAllowedError: the handle cannot write, or the actor may not load there.
-        BranchNotFoundError: there is no branch to start at.
-    """
+    """Refuse a load that the policy allows in no case, as the load itself would."""
     graph.require_writable()
     if start is not None:
         graph.snapshot(branch=start)
@@ -200,12 +195,7 @@ def _loader(
 
 
 def _inputs_of(file: Path, type_name: str | None, limits: UploadLimits, stack: ExitStack) -> Inputs:
-    """What the load of a body reads. Reports name it as the client knows it.
-
-    Raises:
-        LimitExceededError: the body stands for very much.
-        InvalidInputError: it is damaged.
-    """
+    """What the load of a body reads. Reports name it as the client knows it."""
     if file.suffix == _PARQUET:
         limits.check_columns(file, Form.PARQUET)
     if file.suffix != _ARROW:
@@ -224,11 +214,7 @@ def wants_async(request: Request) -> bool:
 
 
 def refuse_early(call: GraphCall, *, wants_job: bool) -> None:
-    """Refuse a load that will be a job before its body is sent, where too many jobs wait.
-
-    Raises:
-        LimitExceededError: too many wait already.
-    """
+    """Refuse a load that will be a job before its body is sent, where too many jobs wait."""
     headers = call.request.headers
     declared = headers.get("content-length", "")
     is_large = declared.isdigit() and int(declared) > call.service.settings.limits.direct_load_bytes
@@ -239,12 +225,7 @@ def refuse_early(call: GraphCall, *, wants_job: bool) -> None:
 async def open_job(
     call: GraphCall, key: str | None, request: dict[str, Any], digest: str
 ) -> tuple[Job, bool]:
-    """The job of a load, and whether it is new: a key that was used for it names the first one.
-
-    Raises:
-        InvalidInputError: the key was used for another request.
-        LimitExceededError: too many loads wait already.
-    """
+    """The job of a load, and whether it is new: a key that was used for it names the first one."""
     if key is not None:
         RequestKey.parse(key)
     jobs = call.service.jobs

@@ -79,11 +79,7 @@ def _require(
     type_name: str | None,
     start: BranchName,
 ) -> None:
-    """Refuse what the actor may not do to a branch.
-
-    Raises:
-        OmnigraphError: the actor may not, or the graph does not allow it to anybody.
-    """
+    """Refuse what the actor may not do to a branch."""
     authority = call.graph.authority
     call.graph.require_writable()
     match action:

@@ -128,11 +128,7 @@ def group_rows(
     weight: np.ndarray | None,
     sums: Mapping[str, np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """A row of each combination of columns, and the weights and sums of all its rows.
-
-    Raises:
-        UnmatchableError: a sum may not fit.
-    """
+    """A row of each combination of columns, and the weights and sums of all its rows."""
     codes = codes_of(columns) if columns else np.zeros(count, np.int64)
     rows, groups = _number_groups(codes)
     totals = {name: add_by_group(values, groups, len(rows)) for name, values in sums.items()}

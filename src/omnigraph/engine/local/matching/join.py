@@ -91,9 +91,6 @@ def collect(match: PatternMatch, *, with_weights: bool = True) -> MatchedRows:
 
     Args:
         with_weights: Without, a combination may be there several times, with any weight.
-
-    Raises:
-        UnmatchableError: numbers may not fit 64 bits, or there are too many rows.
     """
     match.reduce()
     if len(match.core) == 1 and not match.links and not match.joint_conditions():
@@ -165,11 +162,7 @@ class _Join:
         self._plan()
 
     def require(self, byte_count: int) -> None:
-        """Refuse to hold so many bytes beside what the join holds.
-
-        Raises:
-            UnmatchableError: they do not fit.
-        """
+        """Refuse to hold so many bytes beside what the join holds."""
         memory = self.match.graph.memory
         if memory.is_limited:
             memory.require(self.nbytes + byte_count)

@@ -69,11 +69,7 @@ class MatchedGraph:
         return replace(self, memory=self.memory.within(byte_count))
 
     def nodes(self, key: TableKey) -> NodeSource:
-        """The nodes of a table.
-
-        Raises:
-            UnmatchableError: too few of its numbers are of nodes.
-        """
+        """The nodes of a table."""
         table = self.data.table(key)
         known = self.topologies.numbers(table)
         if known is None:
@@ -82,11 +78,7 @@ class MatchedGraph:
         return NodeSource(table, known)
 
     def topology(self, link: Link) -> Topology:
-        """Which nodes the edges of a link connect.
-
-        Raises:
-            UnmatchableError: it does not fit into memory.
-        """
+        """Which nodes the edges of a link connect."""
         topology = self.topologies.of(self.data, tables_of(link))
         if topology is None:
             message = f"the arrays of {link.edges} do not fit into memory"
@@ -362,11 +354,7 @@ def find_rows(match: PatternMatch) -> dict[str, np.ndarray]:
 
 
 def read_numbers(source: Source, wanted: Sum, numbers: np.ndarray | None) -> np.ndarray:
-    """The values that a sum adds up, zero for null; or, if it counts, 1 for each that is not null.
-
-    Raises:
-        UnmatchableError: a value does not fit 64 bits with a sign.
-    """
+    """The values that a sum adds up, zero for null; for a count, 1 for each that is not null."""
     name = wanted.use[1]
     column = source.column(name) if numbers is None else take(source, name, numbers)
     if wanted.counts:

@@ -49,13 +49,7 @@ class PatternMatcher:
         self._lock = threading.Lock()
 
     def run(self, plan: Plan, data: Data) -> pa.Table | None:
-        """The rows of a plan, in its order; None if it is for SQL.
-
-        Raises:
-            StorageError: a table could not be read.
-            LimitExceededError: the budget of the data does not suffice.
-            CancelledError: the caller cancelled the run.
-        """
+        """The rows of a plan, in its order; None if it is for SQL."""
         matching = plan.matching
         if matching is None:
             return None

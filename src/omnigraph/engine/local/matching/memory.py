@@ -36,20 +36,12 @@ class Memory:
         return self.bytes_max is not None
 
     def use(self, topology: Topology) -> None:
-        """Count the arrays of a topology from now on.
-
-        Raises:
-            UnmatchableError: they do not fit.
-        """
+        """Count the arrays of a topology from now on."""
         self.topologies[id(topology)] = topology
         self.require(0)
 
     def require(self, byte_count: int) -> None:
-        """Refuse to hold so many bytes beside the arrays.
-
-        Raises:
-            UnmatchableError: they do not fit.
-        """
+        """Refuse to hold so many bytes beside the arrays."""
         if not self.has_room(byte_count):
             message = "the match may not fit into the memory of the query"
             raise UnmatchableError(message)

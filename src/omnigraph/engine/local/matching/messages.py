@@ -55,11 +55,7 @@ class MessagePath:
         ) * at_once
 
     def message(self, sender: NodeWeights, receiver: NodeWeights) -> NodeWeights:
-        """The nodes that the sender's nodes lead to, at least those of the receiver's, weighed.
-
-        Raises:
-            UnmatchableError: a weight may not fit.
-        """
+        """The nodes that the sender's nodes lead to, at least those of the receiver's, weighed."""
         if self._is_degree(sender):
             assert isinstance(self.back, PairHop), "degrees are of pairs"
             return _degrees(self.back, receiver)

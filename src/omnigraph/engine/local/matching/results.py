@@ -30,12 +30,7 @@ _SORTED_ROWS_MAX: Final = 1 << 17
 
 
 def answer(matching: PatternPlan, graph: MatchedGraph) -> pa.Table:
-    """The result of a plan by its matching.
-
-    Raises:
-        UnmatchableError: arrays cannot answer it.
-        StorageError: a table could not be read.
-    """
+    """The result of a plan by its matching."""
     match = PatternMatch.of(
         graph, matching.pattern, matching.kept, sums=matching.sums, ids=matching.ids
     )
@@ -54,11 +49,7 @@ def answer(matching: PatternPlan, graph: MatchedGraph) -> pa.Table:
 
 
 def _by_sql(graph: MatchedGraph, plan: Plan, rows: pa.Table) -> pa.Table:
-    """The results that SQL makes of rows.
-
-    Raises:
-        UnmatchableError: the memory that is left does not suffice.
-    """
+    """The results that SQL makes of rows."""
     (relation,) = plan.relations
     budget = graph.data.budget
     left = graph.memory.left()

@@ -128,12 +128,7 @@ class EdgeSource:
 
 
 def read_column(table: Table, name: str) -> pa.ChunkedArray:
-    """A column that stays in memory.
-
-    Raises:
-        UnmatchableError: the table is too large for that, or the column has blobs.
-        StorageError: the table could not be read.
-    """
+    """A column that stays in memory."""
     if is_blob(table.schema.field(name)):
         message = f"{name} has blobs"
         raise UnmatchableError(message)

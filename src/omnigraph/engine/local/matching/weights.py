@@ -84,11 +84,7 @@ def intersect(ours: NodeWeights, theirs: NodeWeights) -> NodeWeights:
 
 
 def multiply(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Products that are exact, or floats.
-
-    Raises:
-        UnmatchableError: a whole number may not fit.
-    """
+    """Products that are exact, or floats."""
     if weight is None:
         return values
     if values.dtype.kind == "f":
@@ -108,22 +104,14 @@ def bound_of(values: np.ndarray) -> int:
 
 
 def require_fit(bound: int) -> None:
-    """Refuse numbers that may not fit 64 bits.
-
-    Raises:
-        UnmatchableError: they may be larger.
-    """
+    """Refuse numbers that may not fit 64 bits."""
     if bound > INTEGER_MAX:
         message = "the numbers may not fit 64 bits"
         raise UnmatchableError(message)
 
 
 def add_by_group(values: np.ndarray | None, groups: np.ndarray, size: int) -> np.ndarray:
-    """The sum of the values of each group, or their number when None.
-
-    Raises:
-        UnmatchableError: a sum may not fit.
-    """
+    """The sum of the values of each group, or their number when None."""
     if values is None:
         return np.bincount(groups, minlength=size)
     if values.dtype.kind == "f":
@@ -143,9 +131,6 @@ def add_runs(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
     >>> add_runs(np.array([1, 2, 3]), np.array([2, 0, 1])).tolist()
     [3, 0, 3]
-
-    Raises:
-        UnmatchableError: a sum may not fit.
     """
     is_float = values.dtype.kind == "f"
     if not is_float and values.dtype != np.bool_:
@@ -161,11 +146,7 @@ def add_runs(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def plus(total: np.ndarray | None, added: np.ndarray) -> np.ndarray:
-    """The total so far and what is added to it; None for no total yet.
-
-    Raises:
-        UnmatchableError: a sum may not fit.
-    """
+    """The total so far and what is added to it; None for no total yet."""
     if total is None:
         return added
     if added.dtype.kind != "f":

@@ -28,13 +28,7 @@ from omnigraph.storage.tables import ROW_ID, Table
 def read_keys(
     edges: Table, sources: NodeNumbers, targets: NodeNumbers, budget: Budget = UNLIMITED
 ) -> np.ndarray | None:
-    """The edges as keys (`adjacency.join_halves`), in any order; None if an end does not exist.
-
-    Raises:
-        StorageError: a table could not be read.
-        LimitExceededError: the time of the budget is up.
-        CancelledError: the caller cancelled the query.
-    """
+    """The edges as keys (`adjacency.join_halves`), in any order; None if an end does not exist."""
     if edges.count_rows() <= NUMBERED_AT_ONCE_ROWS_MAX:
         ends = number_ends(read_all_fragments(edges, ENDPOINTS), sources, targets)
         return None if ends is None else join_halves(*ends)

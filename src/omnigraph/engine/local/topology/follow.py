@@ -91,9 +91,6 @@ class Step:
         """The ends of the edges that only one of the versions has.
 
         An edge may be in both: it was written again, with other properties or none.
-
-        Raises:
-            StorageError: a version cannot be read; the earlier one may have been removed.
         """
         found = difference(self.before, self.after, self.pairs, _ENDS)
         return _read(self.before, found.before), _read(self.after, found.after)
@@ -112,9 +109,6 @@ def follow(
 
     Args:
         sources: Numbers that agree with those before, and so with `targets`.
-
-    Raises:
-        StorageError: a version cannot be read; the earlier one may have been removed.
     """
     if not step.pairs and (sources, targets) == (before.sources, before.targets):
         return before

@@ -45,11 +45,7 @@ class NodeNumbers:
 
     @cached_property
     def table(self) -> Table:
-        """The table, which is opened when it is first needed.
-
-        Raises:
-            StorageError: it could not be opened; the version may have been removed.
-        """
+        """The table, which is opened when it is first needed."""
         return self.open_table()
 
     @property
@@ -93,9 +89,6 @@ class NodeNumbers:
         """The number of the node with each id; `NOTHING` where there is none.
 
         Few ids are looked up, by an index or in memory; for many, the ids of the table are read.
-
-        Raises:
-            StorageError: the table could not be read.
         """
         if not len(ids):
             return np.empty(0, np.uint32)
@@ -141,9 +134,6 @@ def number_nodes(table: Table, before: NodeNumbers | None = None) -> NodeNumbers
 
     Args:
         before: Those of another version of this table, which makes it faster.
-
-    Raises:
-        StorageError: a deletion file could not be read.
     """
     row_ids = read_row_ids(table, None if before is None else before.row_ids)
     size_max = max(_SPARSE_NUMBERS_MIN, row_ids.row_count * NUMBERS_PER_ROW_MAX)

@@ -33,11 +33,7 @@ _KIND: Final = "topology"
 
 
 def store(topology: Topology) -> str:
-    """Write a topology to a file, which replaces one of the same version; return its path.
-
-    Raises:
-        StorageError: it could not be written.
-    """
+    """Write a topology to a file, which replaces one of the same version; return its path."""
     arrays: dict[str, np.ndarray] = {}
     for name, adjacency in (("out", topology.out), ("into", topology.into)):
         for part, array in zip(_PARTS, adjacency.whole.arrays, strict=True):

@@ -112,11 +112,6 @@ class Topologies:
 
         Args:
             edges_max: Return None rather than read more edges than that; see `cost`.
-
-        Raises:
-            StorageError: a table could not be read.
-            LimitExceededError: the time of the budget is up.
-            CancelledError: the caller cancelled the query.
         """
         pinned = _TableVersions.of(data, tables)
         if (kept := self._find(pinned.versions)) is not None:
@@ -152,11 +147,7 @@ class Topologies:
         return ArrayCost(edge_count, held, pinned.built_bytes)
 
     def numbers(self, table: Table) -> NodeNumbers | None:
-        """The numbers of the nodes of a table; None where they are too sparse.
-
-        Raises:
-            StorageError: a deletion file could not be read.
-        """
+        """The numbers of the nodes of a table; None where they are too sparse."""
         place = table.address.location, table.address.ref
         with self._lock:
             known = self._numbers.get(place)
