@@ -21,7 +21,7 @@ from benchmarks.documents import Documents, Query, share_found
 from benchmarks.peers.process import Peer
 from benchmarks.rounds import Answer, Outcome, compete, rows_of, timed
 from omnigraph import graph
-from omnigraph.limits import VECTOR_PROBES_MIN
+from omnigraph.engine.local.indexed_vectors import VECTOR_PROBES_MIN
 
 OURS: Final = "ours"
 EXACT: Final = "ours, exact"

@@ -13,7 +13,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from omnigraph.limits import CACHED_VERSIONS_MAX
+CACHED_VERSIONS_MAX: Final = 8
+"""Releases, of the package and of Python, for which the user's cache keeps a thing at once."""
+
 
 _DIGEST_BYTES: Final = 32
 

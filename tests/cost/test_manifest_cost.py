@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 import omnigraph
-from omnigraph.limits import (
+from omnigraph.manifest import publisher
+from omnigraph.manifest.publisher import (
     LINEAGE_JOIN_FACTOR,
     LINEAGE_PAGE_ROWS_MAX,
     RECENT_COMMITS_MAX,
 )
-from omnigraph.manifest import publisher
 from omnigraph.manifest.reader import Manifest
 from omnigraph.model.names import MAIN
 from omnigraph.storage.meter import IOCount

@@ -9,9 +9,8 @@ import omnigraph
 from omnigraph.clock import encode_ulid
 from omnigraph.engine.local.execute import LocalEngine
 from omnigraph.graph import Graph
-from omnigraph.limits import LINEAGE_PAGE_ROWS_MAX, RECENT_COMMITS_MAX
 from omnigraph.manifest.drafts import AddHistory, AddParent, CommitDraft
-from omnigraph.manifest.publisher import publish
+from omnigraph.manifest.publisher import LINEAGE_PAGE_ROWS_MAX, RECENT_COMMITS_MAX, publish
 from omnigraph.merge.outcomes import Outcome
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId

@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph.graph import Graph
-from omnigraph.limits import RECENT_COMMITS_MAX
+from omnigraph.manifest.publisher import RECENT_COMMITS_MAX
 from tests.support.counting import Counted, Upload, assert_at_most, requests_of
 
 SCHEMA = """

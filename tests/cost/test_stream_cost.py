@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph
 from omnigraph.graph import Graph
-from omnigraph.limits import RECENT_COMMITS_MAX
+from omnigraph.manifest.publisher import RECENT_COMMITS_MAX
 from omnigraph.streams.options import FeedOptions
 from tests.support.counting import Counted, assert_at_most, put_files, requests_of
 from tests.support.streams import write_people

@@ -8,7 +8,8 @@ import pytest
 
 import omnigraph
 from omnigraph.cli.exits import Exit
-from omnigraph.limits import FOLD_FRAGMENTS_MIN, SMALL_FRAGMENTS_MAX
+from omnigraph.limits import FOLD_FRAGMENTS_MIN
+from omnigraph.maintenance.groups import SMALL_FRAGMENTS_MAX
 from tests.support.commands import Answer
 
 SCHEMA: Final = """

@@ -10,13 +10,12 @@ import pytest
 from omnigraph.clock import SystemClock
 from omnigraph.errors import ConflictError, ErrorCode, StorageError, TableConflictError
 from omnigraph.failpoints import Failpoint, arm
-from omnigraph.limits import AUDIT_FRAGMENTS_MAX
 from omnigraph.manifest.layout import RECOVERIES
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
 from omnigraph.model.names import MAIN
 from omnigraph.model.tables import TableKey
-from omnigraph.recovery.audit import Audit
+from omnigraph.recovery.audit import AUDIT_FRAGMENTS_MAX, Audit
 from omnigraph.recovery.entries import RecoveryEntry, RecoveryKind, TableMove
 from omnigraph.storage.store import Store
 from tests.support.concurrency import at_once

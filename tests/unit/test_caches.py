@@ -7,8 +7,8 @@ import pytest
 from lark import Lark
 
 from omnigraph import caches
+from omnigraph.caches import CACHED_VERSIONS_MAX
 from omnigraph.lang import grammar
-from omnigraph.limits import CACHED_VERSIONS_MAX
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from omnigraph.accessors.stored_queries import StoredQuery
 from omnigraph.changes.facts import counts, hidden_facts, row_objects
@@ -17,13 +17,18 @@ from omnigraph.errors import (
     TypeNotFoundError,
 )
 from omnigraph.formats.cells import plain_value
-from omnigraph.limits import AGENT_CHANGES_MAX, AGENT_ROWS_MAX
 from omnigraph.model.arguments import require_number, require_text
 from omnigraph.model.names import BranchName
 from omnigraph.model.types import Scalar, VectorType
 
 if TYPE_CHECKING:
     from omnigraph.remote.graph import AnyGraph
+
+AGENT_ROWS_MAX: Final = 1_000
+"""Rows that one call of an agent's tool may return: it reads all of them."""
+
+AGENT_CHANGES_MAX: Final = 100
+"""Changed rows that a diff shows to an agent; the counts are of all."""
 
 
 @dataclass(frozen=True, slots=True)

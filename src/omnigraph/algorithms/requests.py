@@ -11,7 +11,9 @@ import pyarrow as pa
 
 from omnigraph.choices import EdgeDirection
 from omnigraph.errors import InvalidParameterError
-from omnigraph.limits import ALGORITHM_ROUNDS_MAX
+
+ALGORITHM_ROUNDS_MAX: Final = 10_000
+"""Rounds that a caller may ask for."""
 
 
 @dataclass(frozen=True, slots=True)

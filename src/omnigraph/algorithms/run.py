@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from omnigraph.algorithms.requests import Algorithm, ShortestPaths
 from omnigraph.algorithms.results import AlgorithmResult, Rounds
@@ -11,13 +11,15 @@ from omnigraph.algorithms.selection import EdgeSelection, select
 from omnigraph.choices import EngineName
 from omnigraph.engine.choose import Measure, by_size
 from omnigraph.errors import InvalidParameterError, NotFoundError
-from omnigraph.limits import ALGORITHM_LOCAL_EDGES_MAX
 from omnigraph.transaction.view import View
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.engine.spark.execute import Frame
+
+ALGORITHM_LOCAL_EDGES_MAX: Final = 25_000_000
+"""Edges that an algorithm follows in this process; above, `auto` chooses Spark."""
 
 
 class AlgorithmRunner(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeAlias, TypeVar
+from typing import Final, Protocol, Self, TypeAlias, TypeVar
 
 from omnigraph.changes.diffs import GraphDiff
 from omnigraph.changes.lifts import Lift, LiftPair
@@ -19,7 +19,6 @@ from omnigraph.engine.budget import checkpoint
 from omnigraph.engine.choose import Measure
 from omnigraph.engine.protocol import Data
 from omnigraph.errors import InvalidParameterError
-from omnigraph.limits import CHANGES_LOCAL_BYTES_MAX, CHANGES_LOCAL_ROWS_MAX
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.arguments import require_texts
 from omnigraph.model.tables import TablePin
@@ -29,6 +28,10 @@ from omnigraph.schema.plan import SchemaPlan, plan_change
 from omnigraph.schema.steps import SchemaStep
 from omnigraph.storage.pairs import DataSize, size_of, unequal_pairs
 from omnigraph.storage.tables import Table
+
+CHANGES_LOCAL_ROWS_MAX: Final = 1_000_000
+CHANGES_LOCAL_BYTES_MAX: Final = 256 << 20
+"""Rows that differ, and their size in files, that a merge or a diff holds in this process."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from omnigraph.changes.graphs import Comparer
 from omnigraph.changes.lifts import LiftPair
@@ -13,9 +13,15 @@ from omnigraph.changes.records import TableChanges
 from omnigraph.changes.rows import Changes
 from omnigraph.choices import EngineName
 from omnigraph.engine.protocol import Data
-from omnigraph.limits import KEPT_COMPARISONS_BYTES_MAX, KEPT_COMPARISONS_MAX
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.tables import Table, TableAddress
+
+KEPT_COMPARISONS_BYTES_MAX: Final = 256 << 20
+"""Memory that a server spends on differences of tables, whose pages are read one after another."""
+
+KEPT_COMPARISONS_MAX: Final = 1 << 10
+"""Differences of tables that a server keeps, however small they are."""
+
 
 _Key: TypeAlias = tuple[SchemaType, TableAddress | None, TableAddress | None, LiftPair | None]
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 
 from omnigraph.cli import options, render
 from omnigraph.cli.exits import Exit
 from omnigraph.cli.profiles import current_context, find_profile
-from omnigraph.limits import COMMAND_RETRY_SECONDS
 
 if TYPE_CHECKING:
     from omnigraph.remote.graph import AnyGraph, RemoteGraph
+
+COMMAND_RETRY_SECONDS: Final = 15.0
+"""How long a command repeats a request to a server: a person waits for its answer."""
 
 
 @dataclass(frozen=True, slots=True)

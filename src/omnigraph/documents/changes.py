@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from omnigraph.changes.diffs import Batch, CommitChanges, GraphDiff
 from omnigraph.changes.rows import Changes, Chunk
 from omnigraph.choices import Op
-from omnigraph.limits import ROWS_PER_BATCH_MAX, SENT_ROWS_MAX, SENT_SIZE_MAX
+from omnigraph.limits import ROWS_PER_BATCH_MAX
 from omnigraph.model.counts import Counts
 from omnigraph.schema.catalog import SchemaType
 
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from omnigraph.formats.arrow_streams import Piece
+
+SENT_ROWS_MAX: Final = 1000
+SENT_SIZE_MAX: Final = 1 << 20
+"""Changed rows of a type, and their bytes, that a server sends with a diff; more when read."""
+
 
 _OP: Final = b"op"
 _SIDE: Final = b"side"

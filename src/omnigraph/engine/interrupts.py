@@ -9,7 +9,11 @@ from contextlib import nullcontext
 from typing import Final, TypeVar
 
 from omnigraph.engine.budget import Budget
-from omnigraph.limits import INTERRUPT_SECONDS
+
+INTERRUPT_SECONDS: Final = 0.02
+"""How often a run that has to end is interrupted until it does: one that starts forgets earlier
+interrupts."""
+
 
 Answer = TypeVar("Answer")
 

@@ -17,7 +17,6 @@ from omnigraph.evolution.fills import compile_fill
 from omnigraph.evolution.recipes import make_recipe
 from omnigraph.evolution.values import Recipe
 from omnigraph.integrity.violations import IntegrityReport
-from omnigraph.limits import BACKFILL_LOCAL_ROWS_MAX
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.identities import TypeIdentity, free_origin
 from omnigraph.model.tables import TableKey
@@ -43,6 +42,11 @@ from omnigraph.transaction.writes import (
     StagedTables,
     WritePlan,
 )
+
+BACKFILL_LOCAL_ROWS_MAX: Final = 8_000_000
+"""Values of columns, counted once per row and column, that a schema change writes in this process;
+above, `auto` chooses Spark."""
+
 
 Fillers = Callable[[EngineName], ColumnFiller]
 """Returns what fills columns on the engine of a name."""

@@ -8,16 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from omnigraph.clock import Clock
 from omnigraph.evolution.values import Offender, Recipe, describe_offender
 from omnigraph.integrity.violations import Breach, IntegrityReport, Tally
-from omnigraph.limits import BACKFILL_THREADS_MAX, OFFENDERS_SHOWN_MAX
+from omnigraph.limits import OFFENDERS_SHOWN_MAX
 from omnigraph.storage.column_files import ColumnFile, TableColumn, write_column_file
 from omnigraph.storage.tables import Table
+
+BACKFILL_THREADS_MAX: Final = 4
+"""Fragments whose columns are filled at once in this process; each holds a few batches."""
+
 
 Follow: TypeAlias = Callable[[int, int], None]
 """Called with the number of finished fragments or tasks, and the number of all of them."""

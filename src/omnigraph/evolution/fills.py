@@ -23,11 +23,17 @@ from omnigraph.engine.local.row_expressions import RowExpression, infer_type
 from omnigraph.errors import InvalidInputError, LimitExceededError
 from omnigraph.evolution.casts import KIND_OF, SQL_TYPES, Kind, cast_to, kind_of
 from omnigraph.lang.diagnostics import did_you_mean
-from omnigraph.limits import FILL_LENGTH_MAX, FILL_SQL_LENGTH_MAX
 from omnigraph.model.types import EnumType, PropertyType, Scalar
 from omnigraph.relational.trees import fill_in
 from omnigraph.schema.arrow import value_field
 from omnigraph.schema.catalog import ENDPOINTS, EdgeType, Property, SchemaType
+
+FILL_LENGTH_MAX: Final = 4_000
+"""Characters of an expression that fills a property."""
+
+FILL_SQL_LENGTH_MAX: Final = 64_000
+"""Characters of the SQL of such an expression: casts and divisions repeat their operands."""
+
 
 ALLOWED: Final = (
     "+ - * / %, = <> < <= > >=, and, or, not, is null, case when, coalesce, nullif, concat, ||, "

@@ -5,18 +5,11 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from omnigraph.engine.shares import even_shares
 from omnigraph.errors import InvalidInputError
-from omnigraph.limits import (
-    LOAD_BATCH_ROWS,
-    LOAD_GROUP_BYTES_MAX,
-    LOAD_GROUP_BYTES_MIN,
-    LOAD_GROUPS_PER_CORE_MIN,
-    LOAD_PLANNING_THREADS,
-    LOAD_SPLITS_PER_GROUP,
-)
+from omnigraph.limits import LOAD_BATCH_ROWS
 from omnigraph.load.readers.memory_rows import record_batches
 from omnigraph.load.readers.opening import UnpackingStream
 from omnigraph.load.sources import (
@@ -42,6 +35,19 @@ from omnigraph.load.splits import (
     StreamSplit,
     StripeSplit,
 )
+
+LOAD_GROUP_BYTES_MIN: Final = 16 << 20
+LOAD_GROUP_BYTES_MAX: Final = 256 << 20
+"""Input that one Spark task reads: below, starting it costs more than its work."""
+
+LOAD_GROUPS_PER_CORE_MIN: Final = 2
+"""Tasks per core that a large enough input is cut into: the last ones even out."""
+
+LOAD_SPLITS_PER_GROUP: Final = 4
+"""About how many parts of files a Spark task reads: tasks of whole parts are that even."""
+
+LOAD_PLANNING_THREADS: Final = 16
+"""Files whose footers are read at once to plan a load on Spark."""
 
 
 def plan_local(inputs: Inputs) -> tuple[LocalSplit, ...]:

@@ -53,7 +53,7 @@ from omnigraph.errors import (
 from omnigraph.formats.compression import Compression, compression_of
 from omnigraph.formats.export_folders import CONTENTS, find_replaced
 from omnigraph.lang.diagnostics import did_you_mean
-from omnigraph.limits import LOAD_COMPRESSED_FACTOR, LOAD_INPUTS_MAX
+from omnigraph.limits import LOAD_INPUTS_MAX
 from omnigraph.load.column_maps import ColumnMap
 from omnigraph.load.dialects import CsvDialect, CsvOptions, Dialects, parse_dialects
 from omnigraph.load.pandas_frames import from_pandas, is_pandas
@@ -69,6 +69,10 @@ if TYPE_CHECKING:
 
     from omnigraph.load.remote_sources import FoundFile
     from omnigraph.storage.remote_files import RemoteFile
+
+LOAD_COMPRESSED_FACTOR: Final = 5
+"""The assumed expansion of a compressed file, or of a Parquet file, in memory."""
+
 
 Source: TypeAlias = (
     "str | PathLike[str] | BinaryIO | Mapping[str, object] | RoutedRows | Sequence[object] | Inputs"

@@ -4,26 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from omnigraph.limits import (
     BYTES_PER_FILE_MAX,
-    DELETED_SHARE_MAX,
-    FOLD_BYTES_MAX,
-    FOLD_BYTES_PER_ROW,
     FOLD_DELETED_ROWS_MIN,
-    FOLD_FRAGMENTS_MAX,
     FOLD_FRAGMENTS_MIN,
-    FOLD_JOINED_BYTES_MAX,
-    FOLD_SIZE_MAX,
-    FOLD_TIER_FACTOR,
-    FOLD_TOTAL_MAX,
     ROW_ID_BYTES_MAX,
     ROWS_PER_FILE_MAX,
-    SMALL_FRAGMENT_SHARE,
-    SMALL_FRAGMENTS_MAX,
 )
 from omnigraph.storage.compaction import FragmentSize
+
+SMALL_FRAGMENT_SHARE: Final = 0.5
+"""Share of a full file below which an optimize joins a fragment with others. Two fragments above it
+do not fit into one file, so what is optimized stays as it is."""
+
+DELETED_SHARE_MAX: Final = 0.1
+"""Share of deleted rows above which a fragment is rewritten without them."""
+
+SMALL_FRAGMENTS_MAX: Final = 32
+"""Small fragments of a table that `optimize --if-needed` leaves as they are."""
+
+FOLD_TIER_FACTOR: Final = 8
+FOLD_JOINED_BYTES_MAX: Final = 1 << 20
+"""Fragments of the next size that a fold takes along if there are so many with its result, and the
+size of all: a row is rewritten once for each power of the factor, and more seldom if it is large.
+"""
+
+FOLD_SIZE_MAX: Final = 1 << 16
+FOLD_BYTES_PER_ROW: Final = 1 << 9
+"""Rows of a fragment that is not folded any more; wide rows count once for each so many bytes."""
+
+FOLD_FRAGMENTS_MAX: Final = 256
+FOLD_TOTAL_MAX: Final = 1 << 17
+FOLD_BYTES_MAX: Final = 16 << 20
+"""Fragments that one fold rewrites, their rows, counted likewise, and the size of their files:
+about a fifth of a second, and 8 KB for each of the updates after which a table is folded whole."""
+
 
 Group: TypeAlias = tuple[FragmentSize, ...]
 

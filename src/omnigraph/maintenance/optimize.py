@@ -10,18 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from omnigraph.choices import EngineName
 from omnigraph.clock import Clock
 from omnigraph.engine.choose import Choice, Measure, by_size
-from omnigraph.limits import (
-    INDEX_LOCAL_ROWS_MAX,
-    OPTIMIZE_LOCAL_BYTES_MAX,
-    OPTIMIZE_LOCAL_ROWS_MAX,
-    OPTIMIZE_THREADS_MAX,
-    ROW_ID_BYTES_MAX,
-)
+from omnigraph.limits import INDEX_LOCAL_ROWS_MAX, ROW_ID_BYTES_MAX
 from omnigraph.maintenance.groups import Group
 from omnigraph.maintenance.indexes import Follow, count_missing, index_specs, plan_upkeep
 from omnigraph.maintenance.results import TableOptimization
@@ -51,6 +45,13 @@ from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table
 from omnigraph.transaction.view import View
 from omnigraph.transaction.writes import Stage, WritePlan
+
+OPTIMIZE_LOCAL_ROWS_MAX: Final = 16_000_000
+OPTIMIZE_LOCAL_BYTES_MAX: Final = 4 << 30
+"""Rows, and their size in files, that an optimize rewrites in this process."""
+
+OPTIMIZE_THREADS_MAX: Final = 4
+"""Files that an optimize writes at once in this process."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from itertools import combinations, islice
+from typing import Final
 
 from omnigraph.errors import CommitNotFoundError, InvalidParameterError
-from omnigraph.limits import GRACE_SECONDS, GRACE_SECONDS_MIN
+from omnigraph.limits import GRACE_SECONDS_MIN
 from omnigraph.manifest.lineage import Ancestry, History, first_parents
 from omnigraph.manifest.merge_bases import find_base
 from omnigraph.model.arguments import require_number
@@ -23,6 +24,9 @@ from omnigraph.model.durations import format_duration, require_duration
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import BranchName
 from omnigraph.model.settings import SettingKey, Settings
+
+GRACE_SECONDS: Final = 3_600.0
+"""How long a commit stays readable after it stopped being the newest of its branch."""
 
 
 class Reason(StrEnum):

@@ -6,12 +6,17 @@ the mean length of texts there, where it would else count the words of all of th
 
 from __future__ import annotations
 
+from typing import Final
+
 from omnigraph.choices import IndexKind
 from omnigraph.engine.local.text_lengths import TextColumn, TextLengths
-from omnigraph.limits import INDEXED_TEXT_ROWS_MIN, STORED_TEXTS_MIN
+from omnigraph.limits import INDEXED_TEXT_ROWS_MIN
 from omnigraph.maintenance.indexes import index_specs
 from omnigraph.schema.catalog import TextOptions
 from omnigraph.transaction.view import View
+
+STORED_TEXTS_MIN: Final = 50_000
+"""Rows of a type from which on index runs store how many words each text has."""
 
 
 def store_text_lengths(view: View) -> None:

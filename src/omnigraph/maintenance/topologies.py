@@ -15,11 +15,15 @@ from omnigraph.engine.local.topology.follow import Step, follow
 from omnigraph.engine.local.topology.stored import find_stored, store
 from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies
 from omnigraph.errors import OmnigraphError, StorageError
-from omnigraph.limits import STORED_EDGES_MIN, STORED_SHARE_MAX
+from omnigraph.limits import STORED_EDGES_MIN
 from omnigraph.model.followups import index_remedy
 from omnigraph.model.names import BranchName, TypeName
 from omnigraph.model.tables import TableKey
 from omnigraph.transaction.view import View
+
+STORED_SHARE_MAX: Final = 1 / 8
+"""The share of edges that may differ from a stored topology before it is written again."""
+
 
 _log: Final = logging.getLogger(__name__)
 

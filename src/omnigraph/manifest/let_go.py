@@ -22,7 +22,6 @@ from omnigraph.errors import (
     FormatError,
     StorageError,
 )
-from omnigraph.limits import LET_GO_ATTEMPTS_MAX
 from omnigraph.manifest.layout import RETENTION
 from omnigraph.manifest.rows import corruption_error
 from omnigraph.model.commits import Commit
@@ -31,6 +30,10 @@ from omnigraph.model.let_go import LetGo
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.storage.objects import Objects
 from omnigraph.wording import format_instant
+
+LET_GO_ATTEMPTS_MAX: Final = 20
+"""Times that a change of the record of let-go commits is tried while others change it."""
+
 
 _FORMAT: Final = 1
 _SUFFIX: Final = ".json"

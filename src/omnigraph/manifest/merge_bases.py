@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from omnigraph.limits import MERGE_BASE_DEPTH_MAX
 from omnigraph.manifest.lineage import Ancestry
 from omnigraph.model.commits import Commit
 from omnigraph.model.ids import CommitId
+
+MERGE_BASE_DEPTH_MAX: Final = 32
+"""Levels of criss-cross merges in two histories beyond which their merge base counts as unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import Final, assert_never
 
 from omnigraph.clock import Clock, back_off
 from omnigraph.errors import (
@@ -17,15 +17,7 @@ from omnigraph.errors import (
     TableConflictError,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.limits import (
-    LEASE_SECONDS,
-    LINEAGE_JOIN_FACTOR,
-    LINEAGE_PAGE_ROWS_MAX,
-    PUBLISH_ATTEMPTS_MAX,
-    PUBLISH_BACKOFF_SECONDS_MAX,
-    PUBLISH_TURN_SECONDS_MAX,
-    RECENT_COMMITS_MAX,
-)
+from omnigraph.limits import LEASE_SECONDS, PUBLISH_ATTEMPTS_MAX
 from omnigraph.manifest import rows
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.drafts import (
@@ -52,6 +44,28 @@ from omnigraph.model.streams import StreamRecord
 from omnigraph.storage import heads, staging
 from omnigraph.storage.tables import Fragment, ref_folder
 from omnigraph.storage.turns import turn
+
+PUBLISH_BACKOFF_SECONDS_MAX: Final = 0.5
+
+PUBLISH_TURN_SECONDS_MAX: Final = 2.0
+"""How long a publish queues behind others on its machine before it races them."""
+
+RECENT_COMMITS_MAX: Final = 16
+"""Commit rows kept in the manifest's first fragment before a publish folds them into a page.
+
+Each commit writes those of the commits before it again: with more of them it gets larger, and with
+fewer, more commits write a page, too.
+"""
+
+LINEAGE_PAGE_ROWS_MAX: Final = 4096
+"""Commit rows in one page of lineage; a full page is never rewritten again."""
+
+LINEAGE_JOIN_FACTOR: Final = 4
+"""How many times as large as what is folded a page may be to be rewritten with it.
+
+So pages grow by tiers: a row is rewritten a logarithmic number of times, and the number of pages
+that are not full is logarithmic, too.
+"""
 
 
 def publish(

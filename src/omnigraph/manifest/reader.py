@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from omnigraph.errors import (
     OmnigraphError,
     StorageError,
 )
-from omnigraph.limits import KNOWN_COMMITS_MAX, KNOWN_PAGE_ROWS_MAX, MANIFEST_STATES_MAX
+from omnigraph.limits import MANIFEST_STATES_MAX
 from omnigraph.manifest import format as manifest_format
 from omnigraph.manifest import rows
 from omnigraph.manifest.branches import Branch, Branches
@@ -37,6 +37,14 @@ from omnigraph.storage import filters
 from omnigraph.storage.nearby import near_graph
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Fragment, Table
+
+KNOWN_PAGE_ROWS_MAX: Final = 8192
+"""Commit rows of pages of lineage that a graph handle keeps in memory."""
+
+KNOWN_COMMITS_MAX: Final = 32_768
+"""Decoded commits of pages that a graph handle keeps, some 25 MB: decoding costs more than reading.
+"""
+
 
 Page = TypeVar("Page", bound=Sized)
 

@@ -13,14 +13,14 @@ from typing import Any, Final, TypeAlias
 
 from omnigraph.clock import Clock, back_off
 from omnigraph.errors import ConflictError, ErrorCode, FormatError, OmnigraphError, StorageError
-from omnigraph.limits import (
-    SETTINGS_AGE_SECONDS_MAX,
-    SETTINGS_ATTEMPTS_MAX,
-    SETTINGS_BACKOFF_SECONDS_MAX,
-)
+from omnigraph.limits import SETTINGS_ATTEMPTS_MAX, SETTINGS_BACKOFF_SECONDS_MAX
 from omnigraph.manifest.layout import SETTINGS
 from omnigraph.model.settings import SettingKey, Settings, require_setting
 from omnigraph.storage.objects import Objects, StoredObject
+
+SETTINGS_AGE_SECONDS_MAX: Final = 10.0
+"""How long a graph handle uses settings before it reads them again."""
+
 
 _FORMAT: Final = 1
 _Values: TypeAlias = "Mapping[str, object]"

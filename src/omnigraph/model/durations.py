@@ -7,8 +7,10 @@ from datetime import timedelta
 from typing import Final
 
 from omnigraph.errors import InvalidParameterError
-from omnigraph.limits import DURATION_DAYS_MAX
 from omnigraph.model.arguments import misfit_error
+
+DURATION_DAYS_MAX: Final = 100_000
+
 
 _FORM: Final = re.compile(r"([0-9]{1,9})(d|h|ms|m|s)")
 _UNITS: Final = {

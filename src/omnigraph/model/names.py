@@ -8,8 +8,12 @@ from urllib.parse import quote
 
 from omnigraph.clock import is_ulid
 from omnigraph.errors import ErrorCode, InvalidNameError
-from omnigraph.limits import BRANCH_NAME_LENGTH_MAX, TYPE_NAME_LENGTH_MAX
+from omnigraph.limits import TYPE_NAME_LENGTH_MAX
 from omnigraph.model.arguments import require_text
+
+BRANCH_NAME_LENGTH_MAX: Final = 200
+"""Branch names become directory names; file systems allow 255 bytes for one."""
+
 
 _TYPE_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9_]*")
 _BRANCH_CHARACTERS: Final = re.compile(r"[\w.\-/]+")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from omnigraph.errors import InvalidParameterError
-from omnigraph.limits import STREAM_NAME_LENGTH_MAX
 from omnigraph.model.arguments import require_text
 from omnigraph.model.brief import brief
 from omnigraph.model.ids import CommitId
+
+STREAM_NAME_LENGTH_MAX: Final = 512
 
 
 @brief

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from omnigraph.errors import (
     ErrorCode,
@@ -13,11 +14,7 @@ from omnigraph.errors import (
     LimitExceededError,
     NotAllowedError,
 )
-from omnigraph.limits import (
-    PROPOSAL_COMMENTS_MAX,
-    PROPOSAL_TEXT_LENGTH_MAX,
-    PROPOSAL_TITLE_LENGTH_MAX,
-)
+from omnigraph.limits import PROPOSAL_TEXT_LENGTH_MAX, PROPOSAL_TITLE_LENGTH_MAX
 from omnigraph.model.arguments import require_text
 from omnigraph.model.ids import CommitId
 from omnigraph.model.proposals import (
@@ -28,6 +25,9 @@ from omnigraph.model.proposals import (
     ProposalState,
     RowPlace,
 )
+
+PROPOSAL_COMMENTS_MAX: Final = 1000
+"""Comments on one proposal: every change of it writes them all."""
 
 
 def require_title(title: object) -> str:

@@ -9,7 +9,6 @@ from typing import Final
 import pyarrow as pa
 
 from omnigraph.errors import ConflictError, ErrorCode, StorageError, TableConflictError
-from omnigraph.limits import AUDIT_ATTEMPTS_MAX, AUDIT_FRAGMENTS_MAX
 from omnigraph.manifest.layout import RECOVERIES
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import CommitId, OperationId
@@ -19,6 +18,13 @@ from omnigraph.recovery.entries import RecoveryEntry, RecoveryKind, TableMove
 from omnigraph.storage import filters, heads, staging
 from omnigraph.storage.store import Store
 from omnigraph.storage.tables import Table
+
+AUDIT_ATTEMPTS_MAX: Final = 10
+"""Times a recovery tries to record itself while others record themselves."""
+
+AUDIT_FRAGMENTS_MAX: Final = 64
+"""Recoveries that are recorded before their rows are folded into one fragment."""
+
 
 _SCHEMA: Final = pa.schema(
     [

@@ -24,7 +24,6 @@ from omnigraph.errors import (
     RecoveryNeededError,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.limits import RESOLVE_ATTEMPTS_MAX
 from omnigraph.manifest.branches import Branch
 from omnigraph.manifest.deletions import finish_deletion
 from omnigraph.manifest.drafts import AddHistory, CommitDraft, PinTable, SetSchema
@@ -54,6 +53,10 @@ from omnigraph.recovery.pending import Pending, Unreadable
 from omnigraph.recovery.sidecars import Sidecars, SidecarSet, is_live, sidecar_path
 from omnigraph.storage import heads
 from omnigraph.storage.tables import Table
+
+RESOLVE_ATTEMPTS_MAX: Final = 5
+"""Times a recovery starts over because the branch moved while it decided."""
+
 
 _log: Final = logging.getLogger(__name__)
 

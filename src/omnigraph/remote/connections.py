@@ -32,13 +32,16 @@ from omnigraph.errors import (
     OutcomeUnknownError,
     StorageError,
 )
-from omnigraph.limits import (
-    REMOTE_BACKOFF_SECONDS,
-    REMOTE_BACKOFF_SECONDS_MAX,
-    REMOTE_CONNECT_SECONDS,
-)
 from omnigraph.remote.addresses import Address
 from omnigraph.remote.bodies import read_body
+
+REMOTE_CONNECT_SECONDS: Final = 10.0
+"""How long a client waits for a server to accept its connection."""
+
+REMOTE_BACKOFF_SECONDS: Final = 0.1
+REMOTE_BACKOFF_SECONDS_MAX: Final = 5.0
+"""How long a client waits before it repeats a request: the first time, and at most."""
+
 
 _PROBLEM: Final = "application/problem+json"
 _UNANSWERED: Final = frozenset({408, 500, 502, 503, 504})

@@ -22,11 +22,18 @@ from omnigraph.errors import (
     OmnigraphError,
     StorageError,
 )
-from omnigraph.limits import REMOTE_POLL_SECONDS, REMOTE_POLL_SECONDS_MAX, REMOTE_REPEATS_MAX
 from omnigraph.load.results import LoadResult, Progress
 from omnigraph.load.sources import resolve
 from omnigraph.remote.calls import Handle, key_of
 from omnigraph.remote.connections import Sending
+
+REMOTE_POLL_SECONDS: Final = 0.2
+REMOTE_POLL_SECONDS_MAX: Final = 2.0
+"""How often a client looks how far its load is: at first, and later."""
+
+REMOTE_REPEATS_MAX: Final = 5
+"""How often a client sends a load again that the server's end interrupted."""
+
 
 _LOAD: Final = Operation("load", CallKind.KEYED)
 _SENT: Final = (

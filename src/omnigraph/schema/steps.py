@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Self, assert_never
 
-from omnigraph.limits import ROWS_CHECKED_PER_SECOND, VALUES_WRITTEN_PER_SECOND
 from omnigraph.model.brief import brief
 from omnigraph.model.tables import TableKey
 from omnigraph.schema.change_codes import ChangeCode
+
+VALUES_WRITTEN_PER_SECOND: Final = 1_000_000
+ROWS_CHECKED_PER_SECOND: Final = 5_000_000
+"""About what one process with two cores and its own disk does, for estimates of schema changes."""
+
 
 _SECONDS_SHOWN_MAX: Final = 90
 _MINUTES_SHOWN_MAX: Final = 90

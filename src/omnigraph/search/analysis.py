@@ -19,13 +19,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.choices import Analyzer
-from omnigraph.limits import ANALYSED_BLOCK_BYTES, REMEMBERED_WORDS_MAX
 from omnigraph.search.letters import fold, lower, words_pattern
 from omnigraph.search.stop_words import stop_words
 
 # Imported where it is used: what searches no language does without.
 if TYPE_CHECKING:
     import Stemmer
+
+ANALYSED_BLOCK_BYTES: Final = 8 << 20
+"""Bytes of texts that are split into words at once; what that takes is some ten times as much."""
+
+REMEMBERED_WORDS_MAX: Final = 1 << 17
+"""Words whose tokens a process remembers, for each analysis."""
+
 
 WORD_BYTES_MAX: Final = 39
 """Longer words are no words: digests, base64, and what else would only fill an index."""

@@ -14,10 +14,13 @@ from typing import Final, Self
 
 import numpy as np
 
-from omnigraph.limits import CARRIED_RUNS_MAX
 from omnigraph.storage.places import fragment_ids_of, offsets_of, sort_distinct
 from omnigraph.storage.row_runs import RowRuns, read_runs
 from omnigraph.storage.tables import Table
+
+CARRIED_RUNS_MAX: Final = 1 << 20
+"""Runs of row ids of a table that are held while the rows that a compaction moved are found."""
+
 
 _ROW_IDS_END: Final = (1 << 64) - 1
 """Lance counts row ids up from 0, and never comes here."""

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.limits import JOINED_CHUNK_BYTES_MAX, JOINED_CHUNK_ROWS_MAX
+JOINED_CHUNK_ROWS_MAX: Final = 1 << 16
+JOINED_CHUNK_BYTES_MAX: Final = 16 << 20
+"""Values of small fragments that are joined in memory to one array."""
+
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -14,12 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.limits import (
-    KEPT_FRAGMENT_ROWS_MAX,
-    KEPT_TABLE_BYTES_MAX,
-    OPENED_FRAGMENTS_MAX,
-    SCANNED_RUNS_MAX,
-)
+from omnigraph.limits import KEPT_FRAGMENT_ROWS_MAX, KEPT_TABLE_BYTES_MAX, OPENED_FRAGMENTS_MAX
 from omnigraph.schema.arrow import BLOB_MARK
 from omnigraph.storage.chunks import ColumnChunk, find_reusable, join_neighbours
 from omnigraph.storage.pieces import (
@@ -34,6 +29,9 @@ from omnigraph.storage.pieces import (
 )
 from omnigraph.storage.places import fragment_ids_of, offsets_of
 from omnigraph.storage.tables import ROW_ADDRESS, Table
+
+SCANNED_RUNS_MAX: Final = 16
+"""Runs of small and of large fragments that are read separately; for more, all are scanned."""
 
 
 @dataclass(frozen=True, slots=True)

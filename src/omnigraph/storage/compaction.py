@@ -26,9 +26,6 @@ from omnigraph.choices import IndexKind
 from omnigraph.limits import (
     BYTES_PER_FILE_MAX,
     ROW_ID_BYTES_MAX,
-    ROW_VERSION_RUN_ROWS_MIN,
-    ROW_VERSION_RUNS_MAX,
-    ROW_VERSION_RUNS_MIN,
     ROWS_PER_FILE_MAX,
     SORTED_IN_MEMORY_BYTES_MAX,
 )
@@ -41,6 +38,12 @@ from omnigraph.storage.pairs import deletions_of, files_of
 from omnigraph.storage.staging import StagedWrite, write_files
 from omnigraph.storage.tables import ROW_ID, ROW_VERSION, Fragment, Table
 from omnigraph.storage.translate import translate_errors
+
+ROW_VERSION_RUNS_MIN: Final = 4
+ROW_VERSION_RUNS_MAX: Final = 64
+ROW_VERSION_RUN_ROWS_MIN: Final = 1 << 10
+"""Runs of row versions that a rewritten fragment keeps, one for so many rows, within the bounds."""
+
 
 _CREATED: Final = "_row_created_at_version"
 

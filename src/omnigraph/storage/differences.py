@@ -16,12 +16,16 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.limits import KEYS_PER_LOOKUP_MAX, PICKED_SHARE_MAX, WIDE_BATCH_BYTES
+from omnigraph.limits import KEYS_PER_LOOKUP_MAX, WIDE_BATCH_BYTES
 from omnigraph.storage.carried import OffsetSet
 from omnigraph.storage.pairs import ColumnPair, Pair, deletions_of, unequal_pairs
 from omnigraph.storage.places import offsets_of, to_addresses
 from omnigraph.storage.scans import scan_batches
 from omnigraph.storage.tables import ROW_ADDRESS, Fragment, Table
+
+PICKED_SHARE_MAX: Final = 1 / 32
+"""Share of a large fragment's rows that are read by address; for more, all are read."""
+
 
 _PlacedFragment: TypeAlias = tuple[int, Fragment]
 _NO_OFFSETS: Final = np.array([], np.uint64)

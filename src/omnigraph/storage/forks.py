@@ -13,9 +13,12 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
-from omnigraph.limits import KNOWN_FORKS_MAX
 from omnigraph.model.tables import Fork
 from omnigraph.storage.objects import Objects
+
+KNOWN_FORKS_MAX: Final = 4096
+"""Refs of tables of which a graph handle remembers where they started."""
+
 
 REFS_FOLDER: Final = "_refs/branches"
 REF_SUFFIX: Final = ".json"

@@ -11,12 +11,15 @@ from lance.dataset import Transaction
 
 from omnigraph.errors import RETRY_HINT, ErrorCode, TableConflictError
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.limits import PREVIEW_ATTEMPTS_MAX
 from omnigraph.model.commits import OperationKind
 from omnigraph.model.ids import OperationId
 from omnigraph.storage.staging import StagedWrite
 from omnigraph.storage.tables import Table, TableAddress, Tables
 from omnigraph.storage.translate import translate_errors
+
+PREVIEW_ATTEMPTS_MAX: Final = 4
+"""Random version numbers that are tried for the preview of a write; of 2**63, all are free."""
+
 
 _OPERATION: Final = "omnigraph.operation"
 _WRITER: Final = "omnigraph.writer"

@@ -20,13 +20,16 @@ import pyarrow.compute as pc
 from lance import LanceDataset
 
 from omnigraph.clock import is_ulid
-from omnigraph.limits import NAMED_FILES_PER_CHUNK
 from omnigraph.storage.array_files import ARRAYS_FOLDER, version_of
 from omnigraph.storage.forks import REF_SUFFIX, REFS_FOLDER, registration_path
 from omnigraph.storage.objects import Entry, Objects
 from omnigraph.storage.shared_files import path_inside
 from omnigraph.storage.tables import REF_FOLDER, Tables, is_minted, ref_folder
 from omnigraph.storage.translate import translate_errors
+
+NAMED_FILES_PER_CHUNK: Final = 1 << 17
+"""Rows of a table's list of files by version that are held at a time."""
+
 
 _VERSION_MAX: Final = (1 << 64) - 1
 _INVERTED_DIGITS: Final = 20

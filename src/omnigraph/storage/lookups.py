@@ -20,13 +20,8 @@ import pyarrow.compute as pc
 from omnigraph.limits import (
     KEPT_FRAGMENT_ROWS_MAX,
     KEPT_LOOKUP_ROWS_MAX,
-    KEYS_PER_INDEX_LOOKUP_MAX,
     KEYS_PER_LOOKUP_MAX,
     OPENED_FRAGMENTS_MAX,
-    ROWS_READ_PER_KEY,
-    SIFTED_BYTES,
-    STALE_VALUES_MAX,
-    WHOLE_FRAGMENTS_MAX,
 )
 from omnigraph.storage import filters
 from omnigraph.storage.columns import (
@@ -41,6 +36,24 @@ from omnigraph.storage.pieces import ColumnKey, FragmentFiles, RowsKey
 from omnigraph.storage.tables import Fragment, Table
 from omnigraph.storage.translate import translate_errors
 from omnigraph.storage.values import KnownFragments, Places, files_key
+
+KEYS_PER_INDEX_LOOKUP_MAX: Final = 200_000
+"""The same if an index covers them and the table has many rows per key; one filter has them all."""
+
+ROWS_READ_PER_KEY: Final = 64
+"""About how many rows of one column are read in the time of one lookup in an index."""
+
+SIFTED_BYTES: Final = 128 << 20
+"""About how much of a table is held while it is filtered by many ids.
+
+The ids are hashed again for each part, so small parts are expensive."""
+
+STALE_VALUES_MAX: Final = 1 << 12
+"""Values of files that a version has no more, beyond as many as it has, before they are dropped."""
+
+WHOLE_FRAGMENTS_MAX: Final = 2
+"""Indexed fragments, each of one request, that a lookup reads whole: an index takes as many."""
+
 
 KEY_COLUMNS: Final = ("id", "src", "dst")
 """The columns that every write looks rows up by; their values are kept as they are written."""

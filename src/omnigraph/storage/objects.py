@@ -15,7 +15,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
 import obstore
@@ -27,16 +27,20 @@ from obstore.exceptions import PreconditionError
 from obstore.store import LocalStore, ObjectStore, S3Store, from_url
 
 from omnigraph.errors import ErrorCode, InvalidInputError, StorageError
-from omnigraph.limits import (
-    OBJECTS_PER_DELETE_MAX,
-    UPDATE_TURN_SECONDS_MAX,
-    UPLOAD_PART_BYTES,
-    UPLOAD_PARTS_AT_ONCE,
-)
 from omnigraph.storage.meter import Meter
 from omnigraph.storage.roots import Root
 from omnigraph.storage.translate import translate_errors
 from omnigraph.storage.turns import turn
+
+UPDATE_TURN_SECONDS_MAX: Final = 10.0
+"""How long a conditional update on a local disk waits for another before it gives up."""
+
+OBJECTS_PER_DELETE_MAX: Final = 1000
+"""Objects that S3 deletes in one request."""
+
+UPLOAD_PART_BYTES: Final = 16 << 20
+UPLOAD_PARTS_AT_ONCE: Final = 4
+"""A stream is sent to S3 in parts of this size, of which it takes 10,000, and a few at a time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,18 @@ import pyarrow as pa
 from lance import LanceDataset
 from lance.fragment import FragmentMetadata
 
-from omnigraph.limits import (
-    ASSEMBLED_REFS_MAX,
-    KEPT_COLUMNS_BYTES_MAX,
-    KEPT_DELETIONS_BYTES_MAX,
-    KEPT_FRAGMENT_ROWS_MAX,
-    LAYOUTS_MAX,
-)
+from omnigraph.limits import KEPT_FRAGMENT_ROWS_MAX, LAYOUTS_MAX
 from omnigraph.storage.chunks import ColumnChunk
+
+KEPT_COLUMNS_BYTES_MAX: Final = 512 << 20
+"""Columns that a graph handle keeps in memory for the next query."""
+
+KEPT_DELETIONS_BYTES_MAX: Final = 32 << 20
+"""Memory that a graph handle spends on knowing which rows of fragments are deleted."""
+
+ASSEMBLED_REFS_MAX: Final = 16
+"""Branches, and runs of small fragments, for which a graph handle keeps an assembled column."""
+
 
 _PIECE_BYTES: Final = 512
 """About what Arrow and Python need for an array beside its values."""

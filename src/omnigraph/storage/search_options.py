@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from omnigraph.choices import Analyzer, IndexKind, Metric, VectorKind
-from omnigraph.limits import VECTOR_PARTITION_ROWS, VECTOR_SUBVECTOR_MAX
+from omnigraph.limits import VECTOR_PARTITION_ROWS
 from omnigraph.schema.catalog import IndexOptions, TextOptions, VectorOptions
 from omnigraph.search.analysis import index_parameters
+
+VECTOR_SUBVECTOR_MAX: Final = 8
+"""Numbers of a vector that one code stands for."""
 
 
 def text_arguments(options: TextOptions) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from omnigraph.limits import INDEX_SEGMENT_ROWS_MAX, INDEX_SEGMENTS_MAX, SEARCH_JOIN_WEIGHT
+from omnigraph.limits import INDEX_SEGMENT_ROWS_MAX, INDEX_SEGMENTS_MAX
 from omnigraph.storage.indexes import (
     Gap,
     IndexSpec,
@@ -22,6 +23,9 @@ from omnigraph.storage.indexes import (
     read_indexes,
 )
 from omnigraph.storage.tables import Table
+
+SEARCH_JOIN_WEIGHT: Final = 16
+"""How many rows of other indexes are joined in the time in which one row is indexed for search."""
 
 
 def find_unneeded(table: Table, specs: Iterable[IndexSpec]) -> tuple[Segment, ...]:

@@ -17,16 +17,7 @@ from lance.fragment import FragmentMetadata, LanceFragment
 
 from omnigraph.clock import is_ulid
 from omnigraph.errors import ErrorCode, NotFoundError, StorageError
-from omnigraph.limits import (
-    FETCHED_WHOLE_BYTES_MAX,
-    INDEX_CACHE_BYTES_MAX,
-    LOOKED_UP_WHOLE_BYTES_MAX,
-    METADATA_CACHE_BYTES_MAX,
-    PINNED_TABLES_MAX,
-    PROBED_VERSIONS_MAX,
-    READ_BLOCK_BYTES,
-    REMOTE_OPENS_MAX,
-)
+from omnigraph.limits import PINNED_TABLES_MAX
 from omnigraph.model.tables import TablePin
 from omnigraph.storage.forks import Forks
 from omnigraph.storage.gaps import Gaps
@@ -38,6 +29,32 @@ from omnigraph.storage.shared_files import with_shared_files_in
 from omnigraph.storage.streams import translate_stream
 from omnigraph.storage.translate import translate_errors
 from omnigraph.storage.values import KnownFragments, Values
+
+FETCHED_WHOLE_BYTES_MAX: Final = 64 << 10
+"""Data files of a fragment of which every column is read if one is: it takes the same requests.
+
+On S3, this is `READ_BLOCK_BYTES`."""
+
+METADATA_CACHE_BYTES_MAX: Final = 128 << 20
+INDEX_CACHE_BYTES_MAX: Final = 1 << 30
+"""Versions and files that Lance remembers for a graph handle, and pages of indexes."""
+
+PROBED_VERSIONS_MAX: Final = 16
+"""Versions above the newest known one that are looked for one by one before all are listed."""
+
+READ_BLOCK_BYTES: Final = 1 << 20
+"""Smaller files, and the ends of larger ones, are fetched in one request.
+
+So are internal tables everywhere, and on S3 tables of types: there, so much takes less time to send
+than a request to be answered."""
+
+LOOKED_UP_WHOLE_BYTES_MAX: Final = 8 << 20
+"""Data files on S3 that a lookup fetches whole, in one request: an index takes more than ten, most
+of them one after the other, and the next lookup takes none."""
+
+REMOTE_OPENS_MAX: Final = 8
+"""Tables on S3 that are opened at once."""
+
 
 KEY: Final = "id"
 """The column that identifies a row in every node and edge table."""

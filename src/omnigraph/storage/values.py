@@ -8,8 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from omnigraph.limits import KEPT_VALUES_BYTES_MAX
 from omnigraph.storage.pieces import ColumnKey, FragmentFiles, RowsKey
+
+KEPT_VALUES_BYTES_MAX: Final = 64 << 20
+"""Memory that a graph handle spends on looking rows up without an index."""
+
 
 # About what Python needs for a text, beside its characters, in a column and in an index.
 _VALUE_BYTES: Final = 400

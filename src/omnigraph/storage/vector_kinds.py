@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from omnigraph.choices import IndexKind, VectorKind
-from omnigraph.limits import VECTOR_FLAT_ROWS_MAX, VECTOR_INDEX_ROWS_MIN
 from omnigraph.schema.catalog import VectorOptions
 from omnigraph.storage.indexes import IndexSpec, read_indexes
 from omnigraph.storage.tables import Table
+
+VECTOR_INDEX_ROWS_MIN: Final = 10_000
+"""Rows of a table below which its vectors get no index, unless the schema says which: a scan of
+them is exact, and about as fast."""
+
+VECTOR_FLAT_ROWS_MAX: Final = 1 << 20
+"""Rows of a table above which an index of vectors has codes in their place, unless the schema says
+which: codes take a thirtieth of the space, and half a minute to learn."""
 
 
 def choose_kind(table: Table, spec: IndexSpec) -> IndexSpec | None:

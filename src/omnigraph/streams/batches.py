@@ -18,7 +18,6 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.limits import STREAM_ATTEMPTS_MAX, STREAM_BACKOFF_SECONDS_MAX
 from omnigraph.load.duplicates import choose_on_duplicate
 from omnigraph.load.loads import LoadRequest, Loads
 from omnigraph.load.quarantine import RejectsFile, require_local
@@ -30,6 +29,12 @@ from omnigraph.model.arguments import require_choice, require_path, require_text
 from omnigraph.model.streams import StreamBatch, require_stream_name
 from omnigraph.streams.standing import Repeat, judge
 from omnigraph.transaction.writes import WriteRequest
+
+STREAM_ATTEMPTS_MAX: Final = 5
+"""Times that a batch of a stream is loaded again because other writers changed its tables."""
+
+STREAM_BACKOFF_SECONDS_MAX: Final = 2.0
+
 
 _log: Final = logging.getLogger(__name__)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from omnigraph.errors import ErrorCode, LimitExceededError, StreamError
-from omnigraph.limits import STREAMS_MAX
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.names import BranchName
 from omnigraph.model.streams import StreamBatch, StreamRecord, StreamStep
+
+STREAMS_MAX: Final = 1000
+"""Streams that a branch has records of: every publish writes them all."""
 
 
 @dataclass(frozen=True, slots=True)

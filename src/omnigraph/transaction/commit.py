@@ -34,8 +34,6 @@ from omnigraph.limits import (
     EXCLUSION_BACKOFF_SECONDS_MAX,
     EXCLUSION_SECONDS_MAX,
     LEASE_SECONDS,
-    QUEUE_SECONDS_MAX,
-    REPLANS_MAX,
     STAGED_SECONDS_MAX,
 )
 from omnigraph.manifest.branches import Branch
@@ -77,6 +75,13 @@ from omnigraph.transaction.writes import (
     WritePolicy,
     WriteRequest,
 )
+
+QUEUE_SECONDS_MAX: Final = 10.0
+"""How long a writer queues behind others on its machine before its sidecar races theirs."""
+
+REPLANS_MAX: Final = 20
+"""Times a write that only inserts is planned again because its tables moved."""
+
 
 _log: Final = logging.getLogger(__name__)
 

@@ -27,17 +27,22 @@ from omnigraph.errors import (
     OutcomeUnknownError,
     StorageError,
 )
-from omnigraph.limits import (
-    REQUEST_ATTEMPTS_MAX,
-    REQUEST_KEPT_SECONDS,
-    REQUEST_KEY_LENGTH_MAX,
-)
 from omnigraph.manifest.layout import REQUESTS
 from omnigraph.manifest.reader import Manifest
 from omnigraph.model.arguments import require_text
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN, BranchName
 from omnigraph.transaction.writes import KeyedAttempt, WriteOutcome, WriteRequest
+
+REQUEST_KEPT_SECONDS: Final = 24 * 3_600.0
+"""How long the key of a request stands for its result. Records are deleted once they are twice as
+old."""
+
+REQUEST_ATTEMPTS_MAX: Final = 5
+"""Times that a request with a key is tried while other processes carry out the same one."""
+
+REQUEST_KEY_LENGTH_MAX: Final = 255
+
 
 _FORMAT: Final = 1
 

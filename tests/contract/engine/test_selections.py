@@ -12,9 +12,9 @@ import pytest
 
 import omnigraph
 from omnigraph.engine.local import reduce
+from omnigraph.engine.local.matching.matcher import KEYED_QUERIES_MAX
 from omnigraph.engine.local.reduce import Reducer
 from omnigraph.graph import Graph
-from omnigraph.limits import KEYED_QUERIES_MAX
 from omnigraph.storage import selections
 
 SCHEMA: Final = """

@@ -11,7 +11,7 @@ import pytest
 import omnigraph
 from omnigraph.errors import StorageError
 from omnigraph.graph import Graph
-from omnigraph.limits import SELECTED_TABLE_ROWS_MIN
+from omnigraph.storage.selections import SELECTED_TABLE_ROWS_MIN
 from tests.support.crashes import copied
 
 SCHEMA: Final = """

@@ -12,8 +12,9 @@ import omnigraph
 from omnigraph.choices import IndexKind
 from omnigraph.engine.snapshots import data_at
 from omnigraph.graph import Graph
-from omnigraph.limits import INDEX_SEGMENTS_MAX, SELECTED_TABLE_ROWS_MIN
+from omnigraph.limits import INDEX_SEGMENTS_MAX
 from omnigraph.storage.indexes import IndexSpec, find_gaps, read_indexes
+from omnigraph.storage.selections import SELECTED_TABLE_ROWS_MIN
 from omnigraph.storage.tables import Table
 from tests.support.folding import eager_folds
 

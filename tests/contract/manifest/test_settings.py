@@ -15,10 +15,9 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.graph import Graph
-from omnigraph.limits import SETTINGS_AGE_SECONDS_MAX
 from omnigraph.maintenance.checking.report import Invariant
 from omnigraph.manifest.layout import SETTINGS
-from omnigraph.manifest.settings import StoredSettings
+from omnigraph.manifest.settings import SETTINGS_AGE_SECONDS_MAX, StoredSettings
 from omnigraph.model.settings import SettingKey
 from tests.support.clocks import FakeClock
 from tests.support.concurrency import at_once

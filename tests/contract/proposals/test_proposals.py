@@ -20,10 +20,10 @@ from omnigraph.errors import (
     StaleHeadError,
     StorageError,
 )
-from omnigraph.limits import PROPOSAL_COMMENTS_MAX
 from omnigraph.model.ids import CommitId
 from omnigraph.model.proposals import Proposal, Review, ReviewAction
 from omnigraph.proposals import transitions
+from omnigraph.proposals.transitions import PROPOSAL_COMMENTS_MAX
 from omnigraph.storage.objects import Objects
 
 SCHEMA: Final = "node Person { name: String @key  age: I64? }"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.engine.spark.archive import (
+    SPARK_ARCHIVES_MAX,
     NoArchive,
     Record,
     Replay,
@@ -16,7 +17,6 @@ from omnigraph.engine.spark.archive import (
 )
 from omnigraph.engine.spark.java import find_java, java_version, require_java
 from omnigraph.errors import ErrorCode, InvalidInputError
-from omnigraph.limits import SPARK_ARCHIVES_MAX
 
 
 @pytest.fixture

@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import StorageError, TableConflictError
-from omnigraph.limits import ROW_ID_BYTES_MAX, ROW_VERSION_RUNS_MAX, ROW_VERSION_RUNS_MIN
+from omnigraph.limits import ROW_ID_BYTES_MAX
 from omnigraph.storage import heads
 from omnigraph.storage.compaction import (
+    ROW_VERSION_RUNS_MAX,
+    ROW_VERSION_RUNS_MIN,
     Rewrite,
     find_current,
     index_rewrites,

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.limits import PROBED_VERSIONS_MAX
 from omnigraph.storage import tables
 from omnigraph.storage.staging import stage_append
 from omnigraph.storage.store import Store
-from omnigraph.storage.tables import Table
+from omnigraph.storage.tables import PROBED_VERSIONS_MAX, Table
 from tests.support.tables import LOCATION, applied, create, rows
 
 

@@ -7,14 +7,14 @@ import pytest
 
 from omnigraph.limits import (
     BYTES_PER_FILE_MAX,
-    FOLD_BYTES_MAX,
-    FOLD_FRAGMENTS_MAX,
     FOLD_FRAGMENTS_MIN,
-    FOLD_TIER_FACTOR,
     ROW_ID_BYTES_MAX,
     ROWS_PER_FILE_MAX,
 )
 from omnigraph.maintenance.groups import (
+    FOLD_BYTES_MAX,
+    FOLD_FRAGMENTS_MAX,
+    FOLD_TIER_FACTOR,
     Group,
     fragments_until_fold,
     group_all,

@@ -3,8 +3,8 @@
 import pytest
 
 from omnigraph.errors import ErrorCode, InvalidNameError
-from omnigraph.limits import BRANCH_NAME_LENGTH_MAX, TYPE_NAME_LENGTH_MAX
-from omnigraph.model.names import MAIN, BranchName, TagName, TypeName
+from omnigraph.limits import TYPE_NAME_LENGTH_MAX
+from omnigraph.model.names import BRANCH_NAME_LENGTH_MAX, MAIN, BranchName, TagName, TypeName
 
 LONGEST = "a" * BRANCH_NAME_LENGTH_MAX
 

@@ -5,13 +5,12 @@ from datetime import UTC, datetime
 import pytest
 
 from omnigraph.errors import ErrorCode, LimitExceededError, StreamError
-from omnigraph.limits import STREAMS_MAX
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit, OperationKind
 from omnigraph.model.ids import CommitId
 from omnigraph.model.names import MAIN
 from omnigraph.model.streams import StreamBatch, StreamRecord, StreamStep
-from omnigraph.streams.standing import Due, Repeat, judge
+from omnigraph.streams.standing import STREAMS_MAX, Due, Repeat, judge
 
 LAST = CommitId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 

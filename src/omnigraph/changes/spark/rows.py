@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,17 +20,22 @@ from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.pieces import by_key, by_place, of_units, route_pieces, task_numbers
 from omnigraph.engine.spark.relations import pack
-from omnigraph.limits import (
-    CHANGED_BATCH_BYTES,
-    CHANGED_BUCKET_BYTES_MAX,
-    CHANGED_BUCKET_ROWS_MAX,
-    CHANGED_SAMPLES_PER_TASK,
-)
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.differences import difference, read_parts
 from omnigraph.storage.pairs import DataSize, Pair, size_of, unequal_pairs
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.tables import Table, TableAddress
+
+CHANGED_BUCKET_ROWS_MAX: Final = 1 << 18
+CHANGED_BUCKET_BYTES_MAX: Final = 32 << 20
+"""Rows that one Spark task compares, and their size in files: it holds all of them."""
+
+CHANGED_BATCH_BYTES: Final = 32 << 20
+"""About how much of a difference a Spark task reads before it passes it on."""
+
+CHANGED_SAMPLES_PER_TASK: Final = 256
+"""Ids that a Spark task samples, so that a difference is cut into ordered parts of similar size."""
+
 
 Cut = Callable[[pa.Table, int], Iterator[pa.RecordBatch]]
 """Makes pieces of rows that are one part. Goes to executors, so it holds no handle."""

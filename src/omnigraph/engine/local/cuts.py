@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,20 +17,33 @@ import pyarrow.compute as pc
 from omnigraph.engine.local.searching import Searcher, properties_read
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.search_parts import are_best, columns_of, measure_distances
-from omnigraph.limits import (
-    CUT_CANDIDATES_MAX,
-    CUT_CANDIDATES_PER_ROW,
-    CUT_GROWTH_MIN,
-    CUT_TABLE_ROWS_MIN,
-    FUSED_CANDIDATES_PER_ROW,
-    LOOKED_UP_VECTORS_MAX,
-    SCOPED_SHARE_MAX,
-)
 from omnigraph.relational.plans import Cut, Plan, RankedScope, SearchRows
 from omnigraph.relational.searches import SCORE, Nearness
 from omnigraph.storage import lookups
 from omnigraph.storage.columns import read_all_fragments
 from omnigraph.storage.tables import Table
+
+CUT_TABLE_ROWS_MIN: Final = 10_000
+"""Rows of a type from which on the best of a scope are found without a ranking of all rows."""
+
+CUT_CANDIDATES_PER_ROW: Final = 16
+"""The best rows of a type that are tried for each row wanted of a scope."""
+
+CUT_GROWTH_MIN: Final = 2
+"""How many times as many are tried next, at least."""
+
+CUT_CANDIDATES_MAX: Final = 1_024
+"""The best rows of a type that are tried at most: to be sure of more, an index reads most of it."""
+
+FUSED_CANDIDATES_PER_ROW: Final = 32
+"""Likewise for each row of a ranking that a fusion counts."""
+
+SCOPED_SHARE_MAX: Final = 1 / 32
+"""The share of a type's rows that a scope has at most if only the vectors of these are read."""
+
+LOOKED_UP_VECTORS_MAX: Final = 1_000
+"""Rows whose vectors are looked up by their ids; for more, all ids are compared with them."""
+
 
 Compute: TypeAlias = "Callable[[Plan, Data, int | None], pa.Table]"
 """Runs a plan whose searches are answered; of more rows than so many, it returns one more."""

@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from omnigraph.limits import IDLE_DATABASES_MAX
-
 # Imported where it is used: what is found by key does without.
 if TYPE_CHECKING:
     import duckdb
+
+IDLE_DATABASES_MAX: Final = 2
+"""Databases of bounded memory that are kept for the next query with the same limit."""
+
 
 _SETTINGS: Final = (
     "TimeZone = 'UTC'",

@@ -25,7 +25,7 @@ from omnigraph.engine.local.searching import Searcher
 from omnigraph.engine.protocol import Data
 from omnigraph.engine.results import conform, out_of_range_error
 from omnigraph.errors import InternalError, StorageError
-from omnigraph.limits import BRIEF_COMBINATIONS_MAX, COMPILED_QUERIES_MAX, RESULT_BATCH_ROWS
+from omnigraph.limits import COMPILED_QUERIES_MAX
 from omnigraph.relational.caps import cap_rows
 from omnigraph.relational.plans import (
     GivenRows,
@@ -45,6 +45,14 @@ if TYPE_CHECKING:
 
     from omnigraph.engine.local.matching.matcher import PatternMatcher
     from omnigraph.engine.local.topology.topologies import Topologies
+
+RESULT_BATCH_ROWS: Final = 1 << 16
+"""Rows of a result that arrive at once where the bytes of a result are counted."""
+
+BRIEF_COMBINATIONS_MAX: Final = 1 << 20
+"""Combinations of rows up to which a statement ends at once, whatever it does with them. To wait
+for another thread costs as much as a small one takes."""
+
 
 _DIALECT: Final = "duckdb"
 

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,16 +22,7 @@ from omnigraph.choices import Analyzer
 from omnigraph.engine.budget import Budget
 from omnigraph.engine.local.text_lengths import TextColumn, TextLengths
 from omnigraph.engine.search_parts import are_best, rows_that_pass
-from omnigraph.limits import (
-    INDEXED_TEXT_ROWS_MIN,
-    KEPT_LOOKUP_ROWS_MAX,
-    KEPT_TABLE_BYTES_MAX,
-    KEPT_WORD_COUNTS_MAX,
-    TAKEN_SHARE_MAX,
-    TEXT_CANDIDATES_GROWTH,
-    TEXT_CANDIDATES_MAX,
-    TEXT_CANDIDATES_SPARE,
-)
+from omnigraph.limits import INDEXED_TEXT_ROWS_MIN, KEPT_LOOKUP_ROWS_MAX, KEPT_TABLE_BYTES_MAX
 from omnigraph.relational.searches import READ, SCORE, Relevance, TextSearch, TextTest
 from omnigraph.search.analysis import TokenColumn, analyse, analyse_column, words_of
 from omnigraph.search.bm25 import TextStatistics, scores
@@ -39,6 +31,22 @@ from omnigraph.storage.columns import read_fragments
 from omnigraph.storage.indexes import TableIndex
 from omnigraph.storage.tables import ROW_ADDRESS, Table, TableAddress
 from omnigraph.storage.word_search import find_texts, find_word_index
+
+KEPT_WORD_COUNTS_MAX: Final = 1 << 14
+"""Words of which an engine remembers how many texts of a version have them."""
+
+TEXT_CANDIDATES_SPARE: Final = 8
+"""Rows that an index of texts is asked for beyond those that are wanted."""
+
+TEXT_CANDIDATES_GROWTH: Final = 4
+"""How many times as many are asked for next, if the last of them may be among the best."""
+
+TEXT_CANDIDATES_MAX: Final = 4_096
+"""Rows that are scored again at most, unless more are wanted."""
+
+TAKEN_SHARE_MAX: Final = 1 / 16
+"""The share of the rows of a table from which on all texts are scanned, and not some looked up."""
+
 
 Analyse = Callable[[Analyzer, pa.Array, Budget], TokenColumn]
 

@@ -10,18 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph.choices import VectorKind
 from omnigraph.engine.search_parts import columns_of, measure_distances
-from omnigraph.limits import (
-    VECTOR_PARTITION_ROWS,
-    VECTOR_PROBES_GROWTH,
-    VECTOR_PROBES_MIN,
-    VECTOR_SPARE_ROWS,
-)
+from omnigraph.limits import VECTOR_PARTITION_ROWS
 from omnigraph.model.settings import SearchSettings
 from omnigraph.relational.searches import READ, SCORE, Nearness
 from omnigraph.schema.catalog import VectorOptions
@@ -30,6 +26,15 @@ from omnigraph.storage.places import fragment_ids_of
 from omnigraph.storage.tables import ROW_ADDRESS, Table
 from omnigraph.storage.vector_index import find_vector_index, probe_nearest
 from omnigraph.storage.vector_partitions import Centres, read_centres
+
+VECTOR_PROBES_MIN: Final = 4
+"""Partitions of an index of vectors that are looked into first."""
+
+VECTOR_SPARE_ROWS: Final = 32
+"""Rows that an index with vectors is asked for beyond those that are wanted."""
+
+VECTOR_PROBES_GROWTH: Final = 4
+"""How many times as many are looked into next, to see whether that changes the answer."""
 
 
 @dataclass(frozen=True, slots=True)

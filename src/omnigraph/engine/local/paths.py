@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +21,18 @@ from omnigraph.engine.local.topology.numbers import NOTHING, NodeNumbers
 from omnigraph.engine.local.topology.topologies import EdgeTables, Topologies
 from omnigraph.engine.local.topology.topology import EdgeRows, Topology
 from omnigraph.engine.protocol import Data
-from omnigraph.limits import KEPT_TABLE_BYTES_MAX, PATH_SOURCES_MAX, TAKEN_IDS_MAX
+from omnigraph.limits import KEPT_TABLE_BYTES_MAX
 from omnigraph.relational.patterns import LinkWay
 from omnigraph.relational.plans import PathSearch
 from omnigraph.storage.columns import read_all_fragments
+
+PATH_SOURCES_MAX: Final = 10_000
+"""Nodes from which paths are walked on arrays, one after the other."""
+
+TAKEN_IDS_MAX: Final = 5_000
+"""Ids that are sorted by themselves, or read by the positions of their rows; for more, the whole
+column is."""
+
 
 _BYTES_PER_NODE = 32
 _BYTES_PER_PAIR = 48

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Final, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.engine.protocol import Data
-from omnigraph.limits import KEPT_LOOKUP_ROWS_MAX, REDUCED_KEYS_MAX, UNINDEXED_KEYS_MAX
+from omnigraph.limits import KEPT_LOOKUP_ROWS_MAX
 from omnigraph.relational.plans import (
     GivenRows,
     IsFoundBy,
@@ -34,6 +34,12 @@ from omnigraph.storage import filters, lookups
 from omnigraph.storage.indexes import covered_by_column, indexed_columns
 from omnigraph.storage.selections import Estimate, estimate_rows
 from omnigraph.storage.tables import Table
+
+UNINDEXED_KEYS_MAX: Final = 100
+"""Ids a query carries to a table without an index; for more, a join in memory is faster."""
+
+REDUCED_KEYS_MAX: Final = 10_000
+"""Ids a query may carry from one relation to the next before it scans the table instead."""
 
 
 def look_up(plan: Plan, data: Data) -> pa.Table | None:

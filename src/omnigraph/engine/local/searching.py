@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import assert_never
+from typing import Final, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from omnigraph.engine.search_parts import (
     measure_distances,
     rows_that_pass,
 )
-from omnigraph.limits import KEPT_TABLE_BYTES_MAX, KEPT_TOKENS_BYTES_MAX
+from omnigraph.limits import KEPT_TABLE_BYTES_MAX
 from omnigraph.relational.plans import Plan, SearchRows, TableRows, searches_of
 from omnigraph.relational.searches import (
     SCORE,
@@ -49,6 +49,9 @@ from omnigraph.search.words import (
 from omnigraph.storage.columns import is_blob, read_all_fragments
 from omnigraph.storage.index_damage import avoid_damaged_indexes
 from omnigraph.storage.tables import Table
+
+KEPT_TOKENS_BYTES_MAX: Final = 256 << 20
+"""Bytes of tokens of texts that an engine keeps in memory."""
 
 
 @dataclass(frozen=True, slots=True)

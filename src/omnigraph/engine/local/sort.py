@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import duckdb
 import pyarrow as pa
@@ -13,16 +14,19 @@ import pyarrow.compute as pc
 
 from omnigraph.engine.results import cast_batch
 from omnigraph.errors import StorageError
-from omnigraph.limits import (
-    SORT_BATCH_BYTES,
-    SORT_BATCH_ROWS_MAX,
-    SORTED_IN_MEMORY_BYTES_MAX,
-    SORTING_BYTES_MAX,
-)
+from omnigraph.limits import SORTED_IN_MEMORY_BYTES_MAX
 from omnigraph.schema.arrow import is_blob
 from omnigraph.storage import filters
 from omnigraph.storage.streams import Relay
 from omnigraph.storage.tables import ROW_ID, Table
+
+SORTING_BYTES_MAX: Final = 1 << 30
+"""Memory that sorting a larger table takes before it spills to disk."""
+
+SORT_BATCH_ROWS_MAX: Final = 1 << 14
+SORT_BATCH_BYTES: Final = 8 << 20
+"""A batch of sorted rows: the maximum count, and the approximate size if rows are wide."""
+
 
 _FIRST_BLOBS: int = 4
 """Rows with blobs in the first read, before their size is known."""

@@ -20,12 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.choices import Analyzer
-from omnigraph.limits import (
-    KEPT_TEXT_LENGTHS_BYTES_MAX,
-    MEASURED_TEXTS_MAX,
-    OUTDATED_TEXTS_SHARE_MAX,
-    TRIED_ARRAY_FILES_MAX,
-)
+from omnigraph.limits import TRIED_ARRAY_FILES_MAX
 from omnigraph.search.analysis import analyse_column
 from omnigraph.search.bm25 import TextStatistics
 from omnigraph.search.words import count_texts
@@ -41,6 +36,16 @@ from omnigraph.storage.columns import deleted_offsets, fragment_files
 from omnigraph.storage.pieces import FragmentFiles
 from omnigraph.storage.places import offsets_of
 from omnigraph.storage.tables import ROW_ADDRESS, Table, TableAddress
+
+KEPT_TEXT_LENGTHS_BYTES_MAX: Final = 256 << 20
+"""Bytes that an engine keeps in memory of the numbers of words of texts, four for each row."""
+
+MEASURED_TEXTS_MAX: Final = 1 << 20
+"""Texts whose words are counted for a mean length; that of more texts is estimated from these."""
+
+OUTDATED_TEXTS_SHARE_MAX: Final = 1 / 64
+"""Share of the texts of a file that were deleted since they were counted, for counts to be used."""
+
 
 _NO_TEXT: Final = -1
 _KINDS: Final = "words"

@@ -19,7 +19,10 @@ from typing import Final
 import pyspark
 
 from omnigraph.engine.spark.java import java_version, release_text
-from omnigraph.limits import SPARK_ARCHIVES_MAX
+
+SPARK_ARCHIVES_MAX: Final = 3
+"""Start-up archives kept in the user's cache; each has about 150 MB."""
+
 
 _SUFFIX: Final = ".jsa"
 

@@ -30,10 +30,14 @@ from omnigraph.engine.spark.settings import SessionSettings
 from omnigraph.engine.spark.types import spark_type
 from omnigraph.engine.spark.values import bind
 from omnigraph.errors import OmnigraphError
-from omnigraph.limits import CANCELLED_JOBS_SECONDS_MAX, KEYS_PER_LOOKUP_MAX
+from omnigraph.limits import KEYS_PER_LOOKUP_MAX
 from omnigraph.relational.caps import cap_rows
 from omnigraph.relational.plans import GivenRows, IsOneOf, Plan, Relation, SearchRows, TableRows
 from omnigraph.storage import filters
+
+CANCELLED_JOBS_SECONDS_MAX: Final = 0.5
+"""How long the caller of a query on Spark waits for its jobs to end when it was cancelled."""
+
 
 _DIALECT: Final = "spark"
 _RUN_NUMBERS: Final = itertools.count()

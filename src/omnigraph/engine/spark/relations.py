@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,10 +21,12 @@ from omnigraph.limits import (
     SPARK_BATCH_BYTES_MAX,
     SPARK_PARTITION_ROWS_MAX,
     SPARK_PARTITION_ROWS_MIN,
-    SPARK_PARTITIONS_PER_CORE_MIN,
 )
 from omnigraph.storage.scans import open_address, scan_batches, scan_schema
 from omnigraph.storage.tables import Table, TableAddress
+
+SPARK_PARTITIONS_PER_CORE_MIN: Final = 2
+"""Partitions per core that a table with enough rows is cut into: the last ones even out."""
 
 
 @dataclass(frozen=True, slots=True)

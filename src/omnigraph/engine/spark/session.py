@@ -41,11 +41,12 @@ from omnigraph.engine.spark.settings import (
 )
 from omnigraph.engine.spark.workers import check_workers, use_our_python
 from omnigraph.errors import ErrorCode, InvalidInputError, InvalidParameterError
-from omnigraph.limits import (
-    SPARK_DRIVER_BYTES_MAX,
-    SPARK_DRIVER_BYTES_MIN,
-    SPARK_SHUFFLE_PARTITIONS_PER_CORE,
-)
+from omnigraph.limits import SPARK_SHUFFLE_PARTITIONS_PER_CORE
+
+SPARK_DRIVER_BYTES_MIN: Final = 1 << 30
+SPARK_DRIVER_BYTES_MAX: Final = 8 << 30
+"""Memory of a local Spark: a quarter of the machine's, within these bounds."""
+
 
 _own_gateways: Final[list[Any]] = []
 """The way to the JVM that this module has started; the first one stays in use."""

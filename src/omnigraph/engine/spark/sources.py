@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
 from itertools import groupby
 from operator import attrgetter
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -21,16 +21,16 @@ from omnigraph.engine.spark.cores import core_count
 from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.pieces import Cut, bucket_rows, of_units, task_numbers
 from omnigraph.engine.spark.relations import pack
-from omnigraph.limits import (
-    HELD_BYTES_MAX,
-    HELD_ROWS_MAX,
-    HELD_ROWS_MIN,
-    SPARK_BATCH_BYTES_MAX,
-    SPARK_OPEN_ROWS,
-)
+from omnigraph.limits import SPARK_BATCH_BYTES_MAX, SPARK_OPEN_ROWS
 from omnigraph.storage import lookups
 from omnigraph.storage.scans import open_address, scan_batches, scan_schema
 from omnigraph.storage.tables import Table, TableAddress
+
+HELD_ROWS_MIN: Final = 1 << 16
+HELD_ROWS_MAX: Final = 1 << 22
+HELD_BYTES_MAX: Final = 128 << 20
+"""Keys that every worker may hold in memory, rather than shuffle what they are compared with; up to
+the minimum it holds them in any case."""
 
 
 class ReadableRows(Protocol):

@@ -32,11 +32,14 @@ from omnigraph.export.folders import ExportFolder
 from omnigraph.export.plans import ExportFiles, ExportPlan
 from omnigraph.export.targets import translate_disk_errors
 from omnigraph.formats.compression import Compression, suffix_of
-from omnigraph.limits import SAMPLES_PER_PART
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import SchemaType
 from omnigraph.storage.scans import open_address, scan_schema
 from omnigraph.storage.tables import Table, TableAddress
+
+SAMPLES_PER_PART: Final = 64
+"""Ids sampled for each part of a parallel export, to cut parts of similar size."""
+
 
 _PART: Final = "part of the export"
 """The column with a row's part; no property has a name with spaces."""

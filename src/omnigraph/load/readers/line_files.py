@@ -12,13 +12,17 @@ import pyarrow as pa
 
 from omnigraph.errors import LimitExceededError
 from omnigraph.integrity.deltas import POSITION
-from omnigraph.limits import LOAD_BLOCK_BYTES, LOAD_LINE_BYTES_MAX
+from omnigraph.limits import LOAD_BLOCK_BYTES
 from omnigraph.load.positions import positions
 from omnigraph.load.readers.batches import SplitBatch
 from omnigraph.load.readers.opening import UnpackingStream, open_file
 from omnigraph.load.shaping.batches import Shaping
 from omnigraph.load.shaping.lines import TEXT, shape_lines
 from omnigraph.load.splits import FileSplit, LineRangeSplit, SpooledSplit, StreamSplit
+
+LOAD_LINE_BYTES_MAX: Final = 512 << 20
+"""The longest line; an input with a longer one is not a file of lines."""
+
 
 _NEWLINE: Final = 10
 _MARK: Final = b"\xef\xbb\xbf"

@@ -11,9 +11,13 @@ import pyarrow as pa
 
 from omnigraph.errors import ErrorCode, InvalidInputError, StorageError
 from omnigraph.formats.compression import Compression, suffix_of
-from omnigraph.limits import REMOTE_BLOCK_BYTES, REMOTE_PART_BYTES
+from omnigraph.limits import REMOTE_PART_BYTES
 from omnigraph.load.sources import FileInput, Form, SparkFile
 from omnigraph.storage.remote_files import RemoteReader
+
+REMOTE_BLOCK_BYTES: Final = 8 << 20
+"""How much of an object that is read in order is requested at a time, at least."""
+
 
 ACCESS_HINT: Final = "check the file and its permissions"
 """What to do about a file that cannot be read in this process."""

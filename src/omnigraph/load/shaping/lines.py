@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from omnigraph.conversion.readings import NONE_REFUSED, TypedColumn, read_column
 from omnigraph.conversion.typed_columns import Doubt, Notation, json_type, read_objects
 from omnigraph.integrity.deltas import POSITION
-from omnigraph.limits import LOAD_GROUPS_MAX
 from omnigraph.load.positions import place_of
 from omnigraph.load.shaping.attempts import (
     Attempt,
@@ -43,6 +42,10 @@ from omnigraph.load.shaping.envelopes import (
 )
 from omnigraph.model.types import ListType, Scalar
 from omnigraph.schema.catalog import ENDPOINTS, Catalog, EdgeType, SchemaType
+
+LOAD_GROUPS_MAX: Final = 64
+"""Kinds of lines distinguished in one block of text; the rest is read line by line."""
+
 
 TEXT: Final = "text"
 """The column of a batch of lines that has each line, with or without its newline."""

@@ -17,9 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from omnigraph.engine.spark.failures import SPARK_FAILURES, silence_loggers, useful_line
 from omnigraph.errors import ErrorCode, InvalidInputError, NotFoundError, StorageError
-from omnigraph.limits import LOAD_INPUTS_MAX, LOAD_SPARK_FILE_BYTES_MAX
+from omnigraph.limits import LOAD_INPUTS_MAX
 from omnigraph.load.sources import SparkFile
 from omnigraph.load.splits import FileSplit, SharedSplit
+
+LOAD_SPARK_FILE_BYTES_MAX: Final = 512 << 20
+"""The size of a file that Spark reads for a task, which then has it in memory as a whole."""
+
 
 _READER: Final = "binaryFile"
 _FOUND: Final = ("path", "length", "unix_micros(modificationTime) AS modified_at")

@@ -49,12 +49,7 @@ from omnigraph.engine.spark.sources import (
 )
 from omnigraph.engine.spark.writing import RowWriter, fragment_groups, numbers_of
 from omnigraph.integrity.deltas import POSITION
-from omnigraph.limits import (
-    EMBEDDED_ROWS_HELD_MAX,
-    SPARK_OPEN_ROWS,
-    SPARK_PARTITION_ROWS_MAX,
-    SPARK_PARTITION_ROWS_MIN,
-)
+from omnigraph.limits import SPARK_OPEN_ROWS, SPARK_PARTITION_ROWS_MAX, SPARK_PARTITION_ROWS_MIN
 from omnigraph.load.positions import PLACE_BITS
 from omnigraph.load.spark.intake import ScratchFile
 from omnigraph.load.spark.keys import KeyRows
@@ -79,6 +74,10 @@ from omnigraph.storage.staging import (
     stage_whole,
 )
 from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, Fragment, Table, TableAddress
+
+EMBEDDED_ROWS_HELD_MAX: Final = 1 << 14
+"""Rows that a load on Spark gives vectors at once: scratch has files of many more without them."""
+
 
 UNIT: Final = "@unit"
 _SPLIT: Final = "@split"

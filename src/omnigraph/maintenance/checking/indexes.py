@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from omnigraph.errors import OmnigraphError
-from omnigraph.limits import UNINDEXED_ROWS_NOTED_MIN
 from omnigraph.maintenance.checking.report import Finding, Invariant, Notebook
 from omnigraph.maintenance.checking.search_indexes import find_fault
 from omnigraph.maintenance.checking.tables import format_place
@@ -18,6 +19,10 @@ from omnigraph.storage.indexes import (
     require_readable,
 )
 from omnigraph.storage.tables import Table
+
+UNINDEXED_ROWS_NOTED_MIN: Final = 100_000
+"""Rows that an index lacks from which on a check notes it."""
+
 
 _REBUILD = "build it anew: 'omnigraph index --rebuild'"
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from omnigraph.clock import Clock
 from omnigraph.errors import OmnigraphError
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.limits import CLEANUP_CHUNK_FILES
 from omnigraph.maintenance.cleanup.ages import NAMELESS_AGE_MIN, Ages
 from omnigraph.maintenance.cleanup.plan import CleanupPlan, Marks, TablePlan, make_plan
 from omnigraph.maintenance.cleanup.refs import RefCleanup, finish_deletions, remove_refs
@@ -30,6 +29,9 @@ from omnigraph.recovery.sidecars import Sidecars
 from omnigraph.storage.inventory import TableFile
 from omnigraph.storage.objects import Entry
 from omnigraph.storage.tables import ref_folder
+
+CLEANUP_CHUNK_FILES: Final = 1000
+"""Files that a cleanup deletes before it looks at its failpoints."""
 
 
 def clean(

@@ -30,7 +30,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.failpoints import Failpoint, hit
-from omnigraph.limits import COPY_ATTEMPTS_MAX, COPY_THREADS, LEASE_SECONDS
+from omnigraph.limits import LEASE_SECONDS
 from omnigraph.maintenance.checking.run import CheckOrder, check
 from omnigraph.maintenance.copying.cut import MIRRORED, GraphCut, require_apart, take_cut
 from omnigraph.maintenance.copying.plan import CopyPlan, TableCopy, plan_copy
@@ -46,6 +46,13 @@ from omnigraph.recovery.sidecars import is_sidecar_path
 from omnigraph.storage.inventory import take_inventory
 from omnigraph.storage.objects import Entry
 from omnigraph.storage.store import Store
+
+COPY_ATTEMPTS_MAX: Final = 5
+"""How often a copy reads its source anew, of which cleanups removed what it was about to copy."""
+
+COPY_THREADS: Final = 16
+"""Files that a copy transfers at once."""
+
 
 _HINT: Final = "_versions/latest_version_hint.json"
 """Where Lance notes the newest version of a local table, for those who look for it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -14,11 +14,7 @@ from omnigraph.clock import Clock
 from omnigraph.embedding.counts import EmbeddingStatus
 from omnigraph.embedding.embedder import Embedder
 from omnigraph.engine.choose import Choice, Measure, by_size
-from omnigraph.limits import (
-    EMBED_LOCAL_ROWS_MAX,
-    EMBEDDED_HELD_BYTES_MAX,
-    EMBEDDED_ROWS_PER_COMMIT,
-)
+from omnigraph.limits import EMBEDDED_HELD_BYTES_MAX
 from omnigraph.maintenance.embedding.fragments import (
     EmbeddedRows,
     FragmentRange,
@@ -36,6 +32,13 @@ from omnigraph.storage.tables import Table
 from omnigraph.transaction.commit import Transactions
 from omnigraph.transaction.view import View
 from omnigraph.transaction.writes import WritePlan, WriteRequest
+
+EMBEDDED_ROWS_PER_COMMIT: Final = 10_000
+"""Rows that `embed` embeds before it commits them: what a kill can cost at most."""
+
+EMBED_LOCAL_ROWS_MAX: Final = 500_000
+"""Rows that `embed` embeds in this process; above, `auto` chooses Spark."""
+
 
 Follow: TypeAlias = "Callable[[int, int], None]"
 """Called with how many rows have been embedded, and of how many."""

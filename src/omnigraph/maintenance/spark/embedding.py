@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -20,12 +21,7 @@ from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.jobs import Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.relations import pack
-from omnigraph.limits import (
-    EMBEDDED_HELD_BYTES_MAX,
-    EMBEDDED_PART_ROWS,
-    EMBEDDED_PARTS_PER_COMMIT,
-    EMBEDDED_PARTS_PER_CORE,
-)
+from omnigraph.limits import EMBEDDED_HELD_BYTES_MAX, EMBEDDED_PART_ROWS
 from omnigraph.maintenance.embedding.fragments import (
     EmbeddedRows,
     FragmentRange,
@@ -37,6 +33,11 @@ from omnigraph.maintenance.spark.indexes import read_numbers
 from omnigraph.model.settings import EmbeddingSettings
 from omnigraph.storage.scans import open_address
 from omnigraph.storage.tables import Table, TableAddress
+
+EMBEDDED_PARTS_PER_COMMIT: Final = 4
+EMBEDDED_PARTS_PER_CORE: Final = 2
+"""The pieces that a job on Spark embeds before it commits them: so many, or so many for each core
+if these are more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -20,7 +21,7 @@ from omnigraph.engine.spark.failures import report_errors
 from omnigraph.engine.spark.jobs import Follow, Jobs
 from omnigraph.engine.spark.messages import MESSAGE, collect_messages, to_message
 from omnigraph.engine.spark.relations import pack
-from omnigraph.limits import INDEX_PART_ROWS_MAX, INDEX_SEGMENT_ROWS_MAX, INDEX_SEGMENTS_MAX
+from omnigraph.limits import INDEX_SEGMENT_ROWS_MAX, INDEX_SEGMENTS_MAX
 from omnigraph.maintenance.indexes import TableUpkeep, Upkeep
 from omnigraph.model.tables import TableKey
 from omnigraph.storage.indexes import (
@@ -41,6 +42,10 @@ from omnigraph.storage.tables import Table, TableAddress
 from omnigraph.storage.vector_models import VectorModel
 from omnigraph.transaction.view import View
 from omnigraph.transaction.writes import Stage
+
+INDEX_PART_ROWS_MAX: Final = 1 << 22
+"""Rows that one Spark task indexes. With more rows, a few segments of an index stay as they are: to
+join them takes as long as to build them."""
 
 
 @dataclass(frozen=True, slots=True)

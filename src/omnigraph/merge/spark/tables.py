@@ -20,7 +20,7 @@ from omnigraph.engine.spark.relations import given_frame
 from omnigraph.engine.spark.writing import cut_deletions, delete_groups, fragment_groups
 from omnigraph.errors import InvalidInputError, LimitExceededError
 from omnigraph.integrity.deltas import Delta, TableDelta
-from omnigraph.limits import MERGE_CONFLICTS_MAX, MERGE_DECISIONS_MAX
+from omnigraph.limits import MERGE_DECISIONS_MAX
 from omnigraph.merge.conflicts import Conflict
 from omnigraph.merge.decisions import Merged, Survivors
 from omnigraph.merge.lost_values import partial_conversions
@@ -51,6 +51,10 @@ from omnigraph.storage.staging import (
     write_rows,
 )
 from omnigraph.storage.tables import ROW_ADDRESS, Table
+
+MERGE_CONFLICTS_MAX: Final = 5_000
+"""Conflicts that a merge on Spark lists; all are counted."""
+
 
 _ACTION: Final = "the merge"
 

@@ -8,7 +8,6 @@ from typing import Final
 
 from sqlglot import exp
 
-from omnigraph.limits import RRF_WINDOW_MIN
 from omnigraph.model.types import Scalar
 from omnigraph.query import ir
 from omnigraph.query.lowering.row_tables import Rows
@@ -28,6 +27,11 @@ from omnigraph.relational.plans import (
 )
 from omnigraph.relational.searches import SCORE
 from omnigraph.relational.trees import column, named, subquery, table
+
+RRF_WINDOW_MIN: Final = 100
+"""How many rows of a ranking a fusion counts, unless more are wanted: of two rankings and with the
+usual k, no row after the 70th place of both is among the best ten."""
+
 
 _ID: Final = "i"
 _RANK: Final = "n"

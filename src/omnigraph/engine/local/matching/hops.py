@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
 from omnigraph.engine.local.topology.adjacency import Adjacency, spread
 from omnigraph.engine.local.topology.topology import EdgeRows
-from omnigraph.limits import MATCHED_BLOCK_STEPS, WALKED_BLOCK_BYTES
+from omnigraph.limits import MATCHED_BLOCK_STEPS
+
+WALKED_BLOCK_BYTES: Final = 4 << 20
+"""Memory for which nodes a block of walks has reached: a byte for each start and node."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
@@ -17,10 +18,12 @@ from omnigraph.engine.local.matching.sources import UnmatchableError
 from omnigraph.engine.local.reduce import Reducer
 from omnigraph.engine.local.topology.topologies import ArrayCost, EdgeTables, Topologies
 from omnigraph.engine.protocol import Data
-from omnigraph.limits import KEYED_QUERIES_MAX
 from omnigraph.relational.patterns import GraphPattern
 from omnigraph.relational.plans import Plan
 from omnigraph.storage.tables import TableAddress
+
+KEYED_QUERIES_MAX: Final = 16
+"""Queries from a key or an indexed property that indexes answer before arrays are made for them."""
 
 
 @dataclass(frozen=True, slots=True)

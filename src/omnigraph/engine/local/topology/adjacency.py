@@ -14,7 +14,11 @@ from typing import Final
 import numpy as np
 
 from omnigraph.engine.local.topology.sketch import PairSketch
-from omnigraph.limits import PATCHED_PAIRS_MIN, PATCHED_SHARE_MAX
+
+PATCHED_PAIRS_MIN: Final = 1 << 12
+PATCHED_SHARE_MAX: Final = 1 / 32
+"""Pairs that may differ from arrays, as a number and as a share of them, before they are joined."""
+
 
 _HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(0xFFFF_FFFF)

@@ -19,10 +19,13 @@ from omnigraph.engine.local.topology.adjacency import (
     swap_in_place,
 )
 from omnigraph.engine.local.topology.numbers import NOTHING, NodeNumbers
-from omnigraph.limits import KEPT_TABLE_BYTES_MAX, NUMBERED_AT_ONCE_ROWS_MAX
+from omnigraph.limits import KEPT_TABLE_BYTES_MAX
 from omnigraph.schema.catalog import ENDPOINTS
 from omnigraph.storage.columns import read_all_fragments
 from omnigraph.storage.tables import ROW_ID, Table
+
+NUMBERED_AT_ONCE_ROWS_MAX: Final = 1 << 16
+"""Edges whose ends are held as texts while they become numbers; more are streamed."""
 
 
 def read_keys(

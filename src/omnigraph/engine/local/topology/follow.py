@@ -21,7 +21,6 @@ from omnigraph.engine.local.topology.adjacency import join_halves, swap_halves
 from omnigraph.engine.local.topology.build import number_ends
 from omnigraph.engine.local.topology.numbers import NodeNumbers
 from omnigraph.engine.local.topology.topology import Topology
-from omnigraph.limits import FOLLOWED_ROWS_MIN, FOLLOWED_SHARE_MAX
 from omnigraph.schema.catalog import ENDPOINTS
 from omnigraph.storage.columns import layout_of, read_fragments
 from omnigraph.storage.differences import FragmentPart, difference, read_parts
@@ -33,6 +32,11 @@ from omnigraph.storage.pairs import (
     unequal_pairs,
 )
 from omnigraph.storage.tables import Table
+
+FOLLOWED_ROWS_MIN: Final = 1 << 16
+FOLLOWED_SHARE_MAX: Final = 1 / 4
+"""Edges that may differ between two versions, as a number and as a share of them, for arrays of one
+to be made from those of the other; for more, all edges are read again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.limits import KEYS_PER_LOOKUP_MAX, NUMBERED_IN_MEMORY_ROWS_MAX, NUMBERS_PER_ROW_MAX
+from omnigraph.limits import KEYS_PER_LOOKUP_MAX
 from omnigraph.storage import lookups
 from omnigraph.storage.columns import read_all_fragments
 from omnigraph.storage.row_ids import RowIds, read_row_ids
 from omnigraph.storage.tables import ROW_ID, Table, TableAddress
+
+NUMBERS_PER_ROW_MAX: Final = 4
+"""Numbers per node up to which arrays are indexed by them: deleted nodes leave theirs unused."""
+
+NUMBERED_IN_MEMORY_ROWS_MAX: Final = 1 << 12
+"""Nodes of a table whose ids are found by a dictionary; of more, by an index."""
+
 
 NOTHING: Final = np.uint32(0xFFFF_FFFF)
 """Where there is no node, or no row."""

@@ -16,15 +16,19 @@ from omnigraph.engine.local.topology.stored import find_files, find_stored
 from omnigraph.engine.local.topology.topology import Topology
 from omnigraph.engine.protocol import Data
 from omnigraph.errors import StorageError
-from omnigraph.limits import (
-    ARRAY_FILE_SHARE,
-    KEPT_TOPOLOGIES_BYTES_MAX,
-    LAYOUTS_MAX,
-    PEEKED_EDGES_MAX,
-    STORED_EDGES_MIN,
-)
+from omnigraph.limits import LAYOUTS_MAX, STORED_EDGES_MIN
 from omnigraph.model.tables import TableKey
 from omnigraph.storage.tables import Table, TableAddress
+
+KEPT_TOPOLOGIES_BYTES_MAX: Final = 1 << 30
+"""Arrays of node numbers that a graph handle keeps: those of about a hundred million edges."""
+
+PEEKED_EDGES_MAX: Final = 10_000
+"""Edges that are read to bring arrays up to date for a query which an index could answer."""
+
+ARRAY_FILE_SHARE: Final = 1 / 16
+"""What reading an edge of a stored topology costs, as a share of what reading the edge does."""
+
 
 _BYTES_PER_EDGE: Final = 8
 """What an edge takes in both directions; a node takes half of that for each type of its edges."""
