@@ -15,6 +15,7 @@ import typer
 from omnigraph.cli import output, process, render
 from omnigraph.cli.exits import Exit, exit_code
 from omnigraph.cli.on_demand import CommandsOnDemand
+from omnigraph.cli.profiles import remember_context
 from omnigraph.errors import OmnigraphError
 
 _OBJECTS_BEFORE_COLLECTION: Final = 200_000
@@ -98,6 +99,7 @@ def _root(
         ),
     ] = False,
 ) -> None:
+    remember_context(context)
     style = context.find_object(render.ErrorStyle)
     if style is not None:
         style.debug = debug

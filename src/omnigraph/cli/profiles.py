@@ -21,8 +21,13 @@ _GIVEN: Final = "omnigraph.profile"
 _RUNNING: ContextVar[typer.Context] = ContextVar("running")
 
 
+def remember_context(context: typer.Context) -> None:
+    """Make this the context of the command that runs."""
+    _RUNNING.set(context)
+
+
 def current_context() -> typer.Context:
-    """The context of the command that runs, which has `--store`."""
+    """The context of the command that runs; that of the command line if it has no `--store`."""
     return _RUNNING.get()
 
 
@@ -49,7 +54,7 @@ def _option() -> TyperOption:
 
 
 def _remember(context: Any, parameter: Any, value: str | None) -> str | None:
-    _RUNNING.set(context)
+    remember_context(context)
     source = context.get_parameter_source(parameter.name)
     context.meta[_GIVEN] = (value, source is not None and source.name == "COMMANDLINE")
     return value
