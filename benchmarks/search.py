@@ -70,7 +70,7 @@ are all right."""
 
 # What the plans say; shown only while a goal is missed.
 WHY_MISSED: Final = {
-    TEXT: "Every text that has a word is scored, and rows are read by a second call of Lance.",
+    TEXT: "More rows are read than are wanted, with their texts, and these are scored again.",
     NEAREST: "The newest commit is looked for, and distances are computed again in 64 bits.",
     BOTH: "Each ranking is read as deep as the window of the fusion.",
     "filtered": "Both do the same: a scope of so few rows is ranked by their own vectors.",
