@@ -607,7 +607,8 @@ class _Query:
         type_ = self.choose((*_CONSTANTS, Scalar.F64, Scalar.F32))
         sign = self.choose((*_EQUALITY, *_ORDER_SIGNS))
         left, right = self.value(type_, null=True), self.value(type_, null=True)
-        if type_.is_numeric and self.chance(30):
+        # A literal must fit the type of the parameter beside it.
+        if type_.is_numeric and isinstance(left, ast.Variable) and self.chance(30):
             right = self._foreign_number(type_)
         if type_.is_float and self.chance(40):
             left = self._parameter(type_, math.nan)
