@@ -228,6 +228,10 @@ class _Query:
         # Without is the simplest, which is what true is for Hypothesis.
         return not self.chance(100 - percent)
 
+    def is_about(self, construct: Construct) -> bool:
+        """Whether it is a small query about this construct."""
+        return self.constructs is not None and construct in self.constructs
+
     def some(self, count: int) -> range:
         """At most so many, or at most one in a small query."""
         return range(self.draw(st.integers(0, count if self.constructs is None else 1)))
@@ -322,7 +326,8 @@ class _Query:
             readable = self.kept_words(sortable=distinct) or readable
         if distinct and self.chance(70):
             expressions = [self.choose(readable)]
-        for _ in self.some(3):
+        # A subquery that is not returned mostly makes no difference.
+        for _ in range(1) if self.is_about(Construct.SUBQUERY) else self.some(3):
             if self.takes(Construct.EXPRESSION, 25):
                 value, type_ = self._computed(self.scope)
                 expressions.append(value if isinstance(type_, Scalar) else self.choose(readable))
@@ -441,7 +446,8 @@ class _Query:
     def _start(self, scope: dict[str, BoundType]) -> ast.Clause:
         """A binding, or a walk between unbound ends."""
         edges = _walkable(self.catalog.edge_types)
-        if edges and self.chance(25):
+        # Such a walk binds nothing of several types.
+        if edges and self.chance(5 if self.is_about(Construct.TYPES) else 25):
             edge = self.choose(edges)
             source, destination = self._name(), self._name()
             scope[source] = self.catalog.node_type(edge.source)
@@ -454,8 +460,9 @@ class _Query:
     def _node_type(self) -> NodeType | SeveralTypes:
         """A node type, or several."""
         types = [self.choose(self.catalog.node_types)]
-        if self.takes(Construct.TYPES, 20):
-            types.append(self.choose(self.catalog.node_types))
+        others = [each for each in self.catalog.node_types if each not in types]
+        if others and self.takes(Construct.TYPES, 20):
+            types.append(self.choose(others))
         bound = together(types)
         assert not isinstance(bound, EdgeType), "they are types of nodes"
         return bound
@@ -471,7 +478,7 @@ class _Query:
         if isinstance(node, NodeType) and node.key and self.chance(40):
             # Engines have a separate path that looks up a key instead of reading the table.
             properties = [node.property_named(name) for name in node.key]
-        elif matchable and self.chance(30):
+        elif matchable and self.chance(10 if self.is_about(Construct.TYPES) else 30):
             properties = [self.choose(matchable)]
         matches: list[ast.PropertyMatch] = []
         for property_ in properties:
@@ -600,7 +607,8 @@ class _Query:
         type_ = self.choose((*_CONSTANTS, Scalar.F64, Scalar.F32))
         sign = self.choose((*_EQUALITY, *_ORDER_SIGNS))
         left, right = self.value(type_, null=True), self.value(type_, null=True)
-        if type_.is_numeric and self.chance(30):
+        # A literal must fit the type of the parameter beside it.
+        if type_.is_numeric and isinstance(left, ast.Variable) and self.chance(30):
             right = self._foreign_number(type_)
         if type_.is_float and self.chance(40):
             left = self._parameter(type_, math.nan)
@@ -937,7 +945,8 @@ class _Query:
     def _aggregate(
         self, functions: Sequence[AggregateFunction] = tuple(AggregateFunction)
     ) -> ast.AggregateCall:
-        if self.chance(10):
+        # It adds up everything that optional parts have, on every way of matching them.
+        if self.chance(40 if self.is_about(Construct.OPTIONAL) else 10):
             star = ast.Star(_NOWHERE)
             return ast.AggregateCall(AggregateFunction.COUNT, False, star, _NOWHERE)  # noqa: FBT003
         function = self.choose(functions)
