@@ -247,7 +247,7 @@ class CommitNotFoundError(NotFoundError):
 
 
 class CommitLetGoError(NotFoundError):
-    """The commit is in the history, and retention let it go: what it read was removed."""
+    """The commit is in the history, and it expired: what it read was removed."""
 
     default_code = ErrorCode.COMMIT_LET_GO
 

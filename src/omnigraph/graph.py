@@ -1724,11 +1724,11 @@ class Graph:
         keep_all: bool = False,
         dry_run: bool = False,
     ) -> CleanupResult:
-        """Let old commits go, and remove what nothing needs any more.
+        """Expire old commits, and remove what nothing needs any more.
 
         A commit is kept if a rule keeps it. Newest commits, tags, what merges between existing
         branches need as their base, and what writes in progress need are kept in any case. No
-        query's result changes at a commit that is kept. A commit that was let go stays in the
+        query's result changes at a commit that is kept. A commit that expired stays in the
         history; reading it raises CommitLetGoError.
 
         Without rules, those that were set go by `maintenance.keep_commits` and

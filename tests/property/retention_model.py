@@ -122,7 +122,7 @@ class Model:
         numbers: By name, the number of each branch.
         tags: By name, the commits with tags.
         ended: By number, the deleted branches.
-        gone: The commits that were let go.
+        gone: The commits that expired.
     """
 
     commits: dict[str, KnownCommit] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Walks through random histories of a graph with cleanups, on the graph and on its model.
 
 Writers and cleanups are cut off at failpoints, or overtaken there by each other. After each cleanup
-everything that has to be kept reads as before, and the rest says that it was let go.
+everything that has to be kept reads as before, and the rest says that it expired.
 """
 
 import os
@@ -419,7 +419,7 @@ class Walk:
             assert base in self.model.bases_of(ours.commit_id, theirs.commit_id)
             self._check_commits(set())
             assert base in self.model.gone
-            return f"{text}: the base was let go"
+            return f"{text}: the base expired"
         except MergeConflictError:
             assert ours.state.dropped != theirs.state.dropped
             return f"{text}: conflict"
@@ -447,7 +447,7 @@ class Walk:
     def _name(
         self, commit_id: str, create: Callable[[], object], points: tuple[Failpoint, ...]
     ) -> str:
-        """Give a commit a name; if it was let go, that has to be refused."""
+        """Give a commit a name; if it expired, that has to be refused."""
         if commit_id in self.model.gone:
             with pytest.raises(CommitLetGoError):
                 create()
@@ -695,7 +695,7 @@ class Walk:
         return done
 
     def _check_commits(self, required: set[str], may: set[str] | None = None) -> None:
-        """What must be kept reads as before; the rest says that it was let go, or reads so, too."""
+        """What must be kept reads as before; the rest says that it expired, or reads so, too."""
         plain = PlainGraph(str(self.uri))
         fresh = omnigraph.open(self.uri, read_only=True, clock=self.clock)
         shown = {str(commit.commit_id): commit for commit in fresh.commits.every()}
@@ -706,7 +706,7 @@ class Walk:
         nameable = self.model.known() & shown.keys()
         known = nameable | required
         marked = fresh.commits.let_go(shown.values()).keys() & nameable
-        assert marked.isdisjoint(required), f"{marked & required} were let go, and are needed"
+        assert marked.isdisjoint(required), f"{marked & required} expired, and are needed"
         if marked and may is not None:
             self._check_gone(fresh, self.random.choice(sorted(marked)))
         for commit_id in sorted(marked):
@@ -714,11 +714,11 @@ class Walk:
             with suppress(CommitLetGoError):
                 fresh.snapshot(commit=commit_id)
                 place, digest = self._place_and_digest(commit_id)
-                assert may is None, f"{commit_id} was let go, and can be read"
+                assert may is None, f"{commit_id} expired, and can be read"
                 assert plain.digest(place) == digest, f"{commit_id} changed"
         for commit_id in sorted(known - marked):
             commit = self.model.commits[commit_id]
-            assert commit_id not in self.model.gone, f"{commit_id} was let go, and came back"
+            assert commit_id not in self.model.gone, f"{commit_id} expired, and came back"
             assert may is None or commit_id in may, f"{commit_id} is kept, and nothing needs it"
             assert plain.digest(commit.place) == commit.digest, f"{commit_id} changed"
         self.model.gone |= marked
@@ -728,7 +728,7 @@ class Walk:
         return commit.place, commit.digest
 
     def _check_gone(self, fresh: Graph, commit_id: str) -> None:
-        """Every way to a commit that was let go says so."""
+        """Every way to a commit that expired says so."""
         for read in (
             lambda: fresh.at(commit=commit_id).entity("P", "P0"),
             lambda: fresh.query(READ_PEOPLE, commit=commit_id),
@@ -746,7 +746,7 @@ class Walk:
                 fresh.changes(after=commit_id)
 
     def _check_readers(self) -> None:
-        """Who holds a commit that has a name reads on, or is told that it was let go."""
+        """Who holds a commit that has a name reads on, or is told that it expired."""
         still = []
         for reader, commit_id in self.held:
             has_to = commit_id in self.model.readable()

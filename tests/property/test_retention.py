@@ -103,7 +103,7 @@ def _skip_inherited_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _keep_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove without recording what was let go, so that it reads as corruption."""
+    """Remove without recording what expired, so that it reads as corruption."""
     monkeypatch.setattr(LetGoCommits, "mark", lambda *_: None)
     monkeypatch.setattr(LetGoCommits, "confirm", lambda _self, _run, _needed: {})
     monkeypatch.setattr(plan.CleanupPlan, "limited_to", lambda self, _: self)
@@ -150,8 +150,8 @@ DEFECTS: Final[dict[str, Patch]] = {
     "one commit more is kept": _count_one_more,
     "branches name no files": _skip_branches,
     "branches inherit no indexes": _skip_inherited_indexes,
-    "what was let go is not recorded": _keep_no_record,
-    "what became needed is let go": _do_not_look_again,
+    "what expired is not recorded": _keep_no_record,
+    "what became needed expires": _do_not_look_again,
     "files stay": _leave_files,
     "one file of a table stays": _leave_one_file,
     "a preview shows less": _show_less,

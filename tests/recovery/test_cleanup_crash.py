@@ -107,7 +107,7 @@ def killed(cut: Cut, uri: str) -> None:
 
 
 def check_after_a_cut(place: Place, uri: str, expected: dict[str, str]) -> None:
-    """Every commit reads as before, or says that it was let go, if it may go."""
+    """Every commit reads as before, or says that it expired, if it may go."""
     now = digests(uri)
     for commit_id, was in place.before.items():
         allowed = {was, expected[commit_id]}

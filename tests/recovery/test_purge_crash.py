@@ -72,7 +72,7 @@ def cuts(uri: str) -> list[Cut]:
 
 
 def check_after_a_cut(place: Place, uri: str) -> None:
-    """Every commit reads as before, or says that it was let go, if it holds what is purged."""
+    """Every commit reads as before, or says that it expired, if it holds what is purged."""
     much_later(uri)
     now = digests(uri)
     for commit_id, was in place.before.items():

@@ -46,7 +46,7 @@ class BranchList:
             AlreadyExistsError: the graph has a branch of that name.
             InvalidNameError: the name is invalid, or is a parent or child path of another branch.
             NotFoundError: the branch, the commit or the version to start at does not exist.
-            CommitLetGoError: the commit to start at was let go.
+            CommitLetGoError: the commit to start at expired.
             NotAllowedError: the handle was opened read-only, or the policy forbids it.
         """
         from omnigraph.branching import lifecycle

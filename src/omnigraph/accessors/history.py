@@ -111,7 +111,7 @@ class Commits:
             return commit
 
     def let_go(self, commits: Iterable[Commit]) -> dict[str, LetGo]:
-        """Those of the commits that retention let go, by id, with when and by which rule.
+        """Those of the commits that expired, by id, with when and by which rule.
 
         They stay in the history, and can no longer be read.
 

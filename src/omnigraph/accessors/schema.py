@@ -158,7 +158,7 @@ class Schema:
         """Remove from the storage what a branch has dropped: its values are gone for good.
 
         Rows that are stored beside dropped values are written to new files first, in a commit that
-        changes no row. Then all commits that hold dropped values are let go together, once none of
+        changes no row. Then all commits that hold dropped values expire together, once none of
         them was the newest of a branch within the grace: call it again until the result `is_done`.
 
         Args:

@@ -47,7 +47,7 @@ class SchemaRevision:
     """A commit that changed the schema of its branch, and the steps since the commit before it.
 
     Attributes:
-        plan: The steps; None if one of the two commits was let go.
+        plan: The steps; None if one of the two commits expired.
     """
 
     commit: Commit

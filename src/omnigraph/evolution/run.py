@@ -111,7 +111,7 @@ class SchemaChanges:
             newer = commit
 
     def _steps(self, before: Commit, after: Commit) -> SchemaPlan | None:
-        """The steps between the schemas of two commits; None if one of them was let go."""
+        """The steps between the schemas of two commits; None if one of them expired."""
         try:
             return self.between(self._manifest.at(before), self._manifest.at(after))
         except CommitLetGoError:

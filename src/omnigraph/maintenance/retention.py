@@ -49,7 +49,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PurgeRule:
-    """What a purge lets go.
+    """What a purge expires.
 
     Attributes:
         what: What is purged, for those who ask why a commit is gone.
@@ -61,7 +61,7 @@ class PurgeRule:
 
 @dataclass(frozen=True, slots=True)
 class RetentionRules:
-    """What a caller wants to keep; a commit is let go if neither these nor a need keep it.
+    """What a caller wants to keep; a commit expires if neither these nor a need keep it.
 
     Attributes:
         keep_commits: Keep this many of the newest commits of each branch.

@@ -1,4 +1,4 @@
-"""The record of the commits that were let go: by ref of the manifest, versions, times and rules.
+"""The record of the commits that expired: by ref of the manifest, versions, times and rules.
 
 A cleanup marks a commit before it removes anything, then looks once more whether the commit is
 needed, and confirms the mark. Whoever creates a branch or a tag at a commit writes it first and
@@ -54,18 +54,18 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class RefRecord:
-    """Which versions of one ref of the manifest were let go, and which are marked."""
+    """Which versions of one ref of the manifest expired, and which are marked."""
 
     confirmed: tuple[_Entry, ...] = ()
     marked: tuple[_Entry, ...] = ()
 
     def find(self, version: int) -> LetGo | None:
-        """When and why a version was let go; None if it was not."""
+        """When and why a version expired; None if it did not."""
         return next((each.let_go for each in self.confirmed if version in each.versions), None)
 
     @property
     def versions(self) -> frozenset[int]:
-        """The versions that were let go."""
+        """The versions that expired."""
         return frozenset().union(*(each.versions for each in self.confirmed))
 
 
@@ -81,7 +81,7 @@ class LetGoRecord:
     unreadable: Mapping[str, StorageError | FormatError] = field(default_factory=dict)
 
     def find(self, commit: Commit) -> LetGo | None:
-        """When and why a commit was let go; None if it was not."""
+        """When and why a commit expired; None if it did not."""
         record = self.by_ref.get(commit.ref) if commit.has_known_ref else None
         return None if record is None else record.find(commit.manifest_version)
 
@@ -93,11 +93,11 @@ class LetGoCommits:
         self._objects = objects
 
     def find(self, ref: str | None, version: int) -> LetGo | None:
-        """When and why a version of the manifest was let go; None if it was not. One request."""
+        """When and why a version of the manifest expired; None if it did not. One request."""
         return self._read(ref)[0].find(version)
 
     def require(self, commit: Commit) -> None:
-        """Reject a commit that was let go. One request."""
+        """Reject a commit that expired. One request."""
         if commit.has_known_ref and (gone := self.find(commit.ref, commit.manifest_version)):
             raise let_go_error(commit, gone)
 
@@ -130,7 +130,7 @@ class LetGoCommits:
             needed: By ref, versions whose marks are taken back.
 
         Returns:
-            By ref, the versions that were let go: those that others claimed meanwhile are not.
+            By ref, the versions that expired: those that others claimed meanwhile are not.
         """
         confirmed: dict[str | None, frozenset[int]] = {}
         for ref, record in self.read().by_ref.items():
@@ -184,17 +184,17 @@ class LetGoCommits:
 
 
 def let_go_error(commit: Commit, gone: LetGo) -> CommitLetGoError:
-    """The error for reading a commit that was let go."""
+    """The error for reading a commit that expired."""
     return _error(f"commit {commit.commit_id}", gone, commit_id=commit.commit_id)
 
 
 def let_go_version_error(branch: BranchName, version: int, gone: LetGo) -> CommitLetGoError:
-    """The error for reading a version of a branch whose commit was let go."""
+    """The error for reading a version of a branch whose commit expired."""
     return _error(f"version {version} of branch {branch}", gone, version=version)
 
 
 def _error(what: str, gone: LetGo, **details: Any) -> CommitLetGoError:
-    message = f"{what} was let go on {gone}, and what it read was removed"
+    message = f"{what} expired on {gone}, and what it read was removed"
     hint = "see 'omnigraph log' for the commits that are kept; a tag keeps a commit"
     at = format_instant(gone.at)
     return CommitLetGoError(message, hint=hint, let_go_at=at, rule=gone.rule, **details)
@@ -305,4 +305,4 @@ def _decode_entry(fields: Mapping[str, Any]) -> _Entry:
 
 
 def _unreadable_error(path: str) -> StorageError:
-    return corruption_error(f"the record of commits that were let go, {path}, cannot be read")
+    return corruption_error(f"the record of commits that expired, {path}, cannot be read")

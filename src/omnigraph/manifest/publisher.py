@@ -94,7 +94,7 @@ def publish(
             begun = read_at if base is not None and read_at is not None else clock.now()
             landed = _attempt(manifest, draft, created_at, base, first=first)
             if landed and clock.now() - begun > timedelta(seconds=LEASE_SECONDS):
-                # The version that would have refused it may have been let go meanwhile, and then
+                # The version that would have refused it may have expired meanwhile, and then
                 # this commit is below the newest one, where nobody sees it.
                 landed = _look_again(manifest, draft)
             if landed:

@@ -1,4 +1,4 @@
-"""Removed data: tells a storage failure from a branch that was deleted, or a commit let go."""
+"""Removed data: tells a storage failure from a branch that was deleted, or an expired commit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def detect_removal(store: Store, *snapshots: Snapshot) -> Iterator[None]:
 
 
 def find_removal(store: Store, snapshot: Snapshot) -> OmnigraphError | None:
-    """Why a snapshot cannot be read, if its branch was deleted or its commit let go."""
+    """Why a snapshot cannot be read, if its branch was deleted or its commit expired."""
     with suppress(StorageError):
         if snapshot.ref is not None and not store.refs.exists(MANIFEST, snapshot.ref):
             return _deletion_error(store, snapshot)
@@ -46,7 +46,7 @@ def find_removal(store: Store, snapshot: Snapshot) -> OmnigraphError | None:
 
 
 def find_let_go(store: Store, snapshot: Snapshot) -> CommitLetGoError | None:
-    """The error for a snapshot whose commit was let go; None if it was not, or is unknown."""
+    """The error for a snapshot whose commit expired; None if it did not, or is unknown."""
     with suppress(StorageError):
         try:
             LetGoCommits(store.objects).require(snapshot.head)

@@ -1,4 +1,4 @@
-"""Commits that were let go, as data."""
+"""Commits that expired, as data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from omnigraph.model.brief import brief
 @brief
 @dataclass(frozen=True, slots=True)
 class LetGo:
-    """When a commit was let go, and by which rule."""
+    """When a commit expired, and by which rule."""
 
     at: datetime
     rule: str

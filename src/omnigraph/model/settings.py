@@ -243,7 +243,7 @@ class MaintenanceSettings:
 
     Attributes:
         keep_commits: How many of the newest commits of each branch are kept in any case.
-        keep_days: How old a commit has to be before it can be let go.
+        keep_days: How old a commit has to be before it can expire.
     """
 
     optimize: OptimizeMode
@@ -372,7 +372,7 @@ def value_of(stored: Mapping[str, object], key: SettingKey) -> SettingValue:
 
     Raises:
         FormatError: the stored value is not one that this release accepts. It is not replaced by
-            the default: a default could let commits go that the stored value keeps.
+            the default: a default could expire commits that the stored value keeps.
     """
     kind = _KINDS[key]
     value = stored.get(key, kind.default)

@@ -5,7 +5,7 @@ does. These versions carry a mark, and readers refuse them until the import has 
 is a version of main without the mark. Whatever an import makes has a name or a version that follows
 from the source alone, so an import that was interrupted goes on where it stopped.
 
-Commits whose rows were removed before are kept without rows, as commits that were let go.
+Commits whose rows were removed before are kept without rows, as commits that expired.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class _Import:
         self._gone[commit.branch].append(row)
 
     def _record_gone(self) -> None:
-        """Say of commits without rows that they were let go."""
+        """Say of commits without rows that they expired."""
         let_go, run = self._manifest.let_go, OperationId(self._first.commit_id)
         refs = {commit.ref for commit in self._made.values() if _is_gone(commit)}
         unrecorded = [ref for ref in refs if let_go.find(ref, _GONE) is None]

@@ -61,7 +61,7 @@ CASES: Final[dict[str, Callable[[Any], object]]] = {
     "every commit": lambda g: g.commits.every(),
     "commit": lambda g: g.commits.show("v1"),
     "changes of a commit": lambda g: g.commits.changes(g.commits.list()[0].commit_id),
-    "commits let go": lambda g: g.commits.let_go(g.commits.list()),
+    "expired commits": lambda g: g.commits.let_go(g.commits.list()),
     "diff": lambda g: g.diff("v1", "main"),
     "diff of one type": lambda g: g.diff("v1", "draft", types="Badge", ops=["insert"]),
     "diff of nothing": lambda g: g.diff("main", "main"),

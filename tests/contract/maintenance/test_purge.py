@@ -211,7 +211,7 @@ NEEDS: dict[str, tuple[Callable[[Graph, list[str]], None], dict[str, Any], str, 
     "a base": (_base, {}, "a merge of main and trial would start from", "merge one of the"),
     "a number": (lambda *_: None, {"keep_commits": 3}, "keep_commits=3 keeps", "--keep-commits"),
     "an age": (lambda *_: None, {"older_than": "1d"}, "older_than=1d keeps", "--older-than"),
-    "no rule": (lambda *_: None, {"keep_commits": None}, "no rule lets any commit go", "say with"),
+    "no rule": (lambda *_: None, {"keep_commits": None}, "no rule expires any commit", "say with"),
 }
 
 

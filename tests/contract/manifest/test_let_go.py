@@ -144,7 +144,7 @@ def test_a_check_knows_let_go_commits_and_reports_others_that_are_missing(graph)
     report = graph.check(history=True)
     assert report.is_sound, report.findings
     assert [each.problem for each in report.notes if each.invariant is Invariant.PAST] == [
-        "1 commit was let go, and can no longer be read"
+        "1 commit expired, and can no longer be read"
     ]
     version = (1 << 64) - 1 - lost.manifest_version
     graph._store.objects.delete(f"{MANIFEST}/_versions/{version:020}.manifest")

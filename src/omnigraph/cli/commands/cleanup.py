@@ -1,4 +1,4 @@
-"""`omnigraph cleanup`: let old commits go, and remove what nothing needs any more."""
+"""`omnigraph cleanup`: expire old commits, and remove what nothing needs any more."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def cleanup(
     yes: options.Yes = False,
     json: options.Json = False,
 ) -> None:
-    """Let old commits go, and remove what nothing needs. Without --confirm, show what.
+    """Expire old commits, and remove what nothing needs. Without --confirm, show what.
 
     Without rules, the settings maintenance.keep_commits and maintenance.keep_days apply if somebody
     set them; else all commits are kept.
     """
     handle = graphs.open_graph(store, read_only=not confirm)
     if confirm:
-        graphs.ask_first(handle, "let old commits go and remove files", yes=yes)
+        graphs.ask_first(handle, "expire old commits and remove files", yes=yes)
     result = handle.cleanup(
         keep_commits=keep_commits,
         older_than=older_than,
@@ -84,7 +84,7 @@ def _split(path: str) -> tuple[str, str]:
 def _count_commits(result: CleanupResult, *, confirm: bool) -> str:
     count = len(result.commits)
     which = "1 commit" if count == 1 else f"{count:,} commits"
-    what = f"{which} let go" if confirm else f"{which} to let go"
+    what = f"{which} expired" if confirm else f"{which} to expire"
     return f"{what}, {result.kept:,} kept ({result.rules})"
 
 

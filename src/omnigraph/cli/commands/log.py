@@ -119,7 +119,7 @@ def _join(tips: Names, tags: Names, gone: Gone) -> Names:
         names[commit_id] = [
             *tips.get(commit_id, ()),
             *(f"tag {name}" for name in tags.get(commit_id, ())),
-            *(("let go",) if commit_id in gone else ()),
+            *(("expired",) if commit_id in gone else ()),
         ]
     return names
 

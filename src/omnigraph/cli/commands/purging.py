@@ -96,7 +96,7 @@ def _show_held(result: PurgeResult, what: str) -> None:
 def _show_commits(result: PurgeResult) -> None:
     count = len(result.commits)
     have = "has" if count == 1 else "have"
-    render.say(f"{_count(count, 'commit')} that {have} it would be let go:")
+    render.say(f"{_count(count, 'commit')} that {have} it would expire:")
     for commit in result.commits[:_COMMITS_SHOWN_MAX]:
         when = f"{commit.created_at:%Y-%m-%d %H:%M:%S}"
         render.say(f"  {commit.commit_id}  {when}  {commit.branch}  {commit.operation}")

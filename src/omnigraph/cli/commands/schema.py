@@ -218,7 +218,7 @@ def purge_schema(
 ) -> None:
     """Remove for good what a branch has dropped. Without --confirm, show what.
 
-    Commits that hold it are let go, and no others. It is refused while a branch, a tag, a merge or
+    Commits that hold it expire, and no others. It is refused while a branch, a tag, a merge or
     a rule needs one of them, and waits until none of them was the newest within --grace: then give
     the command again. The exit code is 0 when nothing of it is left.
     """
@@ -285,7 +285,7 @@ def show_history(
         when = f"{commit.created_at:%Y-%m-%d %H:%M:%S}"
         render.show_text(f"{commit.commit_id}  {when}  {subject(commit)}".rstrip())
         if revision.plan is None:
-            render.show_text("  (what it changed was let go)")
+            render.show_text("  (what it changed expired)")
             continue
         for step in revision.plan.steps:
             render.show_text(f"  {step.describe()}")

@@ -1,4 +1,4 @@
-"""Checks of the commits that were let go: the record can be read, and nothing needs them."""
+"""Checks of the commits that expired: the record can be read, and nothing needs them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnigraph.model.commits import Commit
 
 
 class LetGoChecks:
-    """The record of the commits that were let go, read once for a check."""
+    """The record of the commits that expired, read once for a check."""
 
     def __init__(self, manifest: Manifest, notebook: Notebook) -> None:
         self._notebook = notebook
@@ -28,21 +28,21 @@ class LetGoChecks:
             notebook.fail(Invariant.PAST, path, path, unreadable, step=BACKUP)
 
     def has(self, commit: Commit) -> bool:
-        """Whether a commit was let go."""
+        """Whether a commit expired."""
         return self._record.find(commit) is not None
 
     def check_tip(self, snapshot: Snapshot) -> None:
-        """Report a branch whose newest commit was let go: its creation was interrupted."""
+        """Report a branch whose newest commit expired: its creation was interrupted."""
         gone = self._record.find(snapshot.head)
         if gone is not None:
-            problem = f"it starts at commit {snapshot.head.commit_id}, which was let go on {gone}"
+            problem = f"it starts at commit {snapshot.head.commit_id}, which expired on {gone}"
             step = f"delete it: 'omnigraph branch delete {snapshot.branch}'"
             place = record_path(snapshot.branch)
             subject = f"branch {snapshot.branch}"
             self._notebook.find(Finding(Invariant.BRANCH, subject, place, problem, step))
 
     def note_history(self, branch: str, commits: Iterable[Commit]) -> None:
-        """Note how many commits of a branch's history were let go."""
+        """Note how many commits of a branch's history expired."""
         count = sum(map(self.has, commits))
         if count:
             which = "1 commit was" if count == 1 else f"{count:,} commits were"

@@ -26,7 +26,7 @@ class Past:
     def snapshots(self, commits: Mapping[CommitId, Commit]) -> Iterator[Snapshot]:
         """The snapshot of each commit of a history; an unreadable one is reported.
 
-        Commits that were let go are left out: nothing is left of them.
+        Commits that expired are left out: nothing is left of them.
         """
         for commit in commits.values():
             if commit.commit_id in self._walked or self._let_go.has(commit):
@@ -43,7 +43,7 @@ class Past:
         try:
             return self._manifest.at(commit)
         except CommitLetGoError:
-            # It was let go during the check.
+            # It expired during the check.
             return None
         except OmnigraphError as failure:
             if commit.has_known_ref or not isinstance(failure, CommitNotFoundError):

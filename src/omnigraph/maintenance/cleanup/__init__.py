@@ -1,1 +1,1 @@
-"""Cleanup: lets commits go by rules, and removes every file that nothing names any more."""
+"""Cleanup: expires commits by rules, and removes every file that nothing names any more."""

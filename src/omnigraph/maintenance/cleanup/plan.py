@@ -1,4 +1,4 @@
-"""The plan of a cleanup: which commits are let go, and what nothing names afterwards.
+"""The plan of a cleanup: which commits expire, and what nothing names afterwards.
 
 The order of reading makes it safe beside writers: files are listed first, then sidecars are read,
 then branches. A file that was listed, and that neither an unfinished write nor a kept commit names,
@@ -45,7 +45,7 @@ from omnigraph.storage.objects import Entry
 from omnigraph.storage.tables import is_minted
 
 Marks: TypeAlias = "Mapping[str | None, frozenset[int]]"
-"""By ref of the manifest, versions to be let go."""
+"""By ref of the manifest, versions to expire."""
 
 NamedVersions: TypeAlias = "Mapping[tuple[str, str | None], set[int]]"
 """By location and ref of a table, versions that are needed."""
@@ -85,7 +85,7 @@ class CleanupPlan:
     """What a cleanup removes.
 
     Attributes:
-        commits: The commits to let go.
+        commits: The commits to expire.
         marks: The versions of the manifest that show those commits.
         kept: How many commits can be read afterwards.
         kept_refs: The refs of tables that kept commits pin.
@@ -109,12 +109,12 @@ class CleanupPlan:
     troubles: tuple[Trouble, ...]
 
     def is_let_go(self, survey: GraphSurvey, commit: Commit) -> bool:
-        """Whether a commit was let go, or is by this plan."""
+        """Whether a commit expired, or does by this plan."""
         marked = self.marks.get(commit.ref, frozenset()) if commit.has_known_ref else ()
         return survey.is_let_go(commit) or commit.manifest_version in marked
 
     def limited_to(self, other: CleanupPlan) -> CleanupPlan:
-        """What is in both plans, apart from commits to let go."""
+        """What is in both plans, apart from commits to expire."""
         tables = {plan.location: plan for plan in other.tables}
         return replace(
             self,
@@ -502,7 +502,7 @@ def _pinned_refs(contents: Iterable[Contents]) -> Iterator[OrphanedRef]:
 def _marks(
     gone: Collection[Commit], shown: Mapping[Place, CommitId | None]
 ) -> dict[str | None, frozenset[int]]:
-    """By ref, the versions that show commits to be let go."""
+    """By ref, the versions that show commits to expire."""
     ids = {commit.commit_id for commit in gone}
     versions: dict[str | None, set[int]] = defaultdict(set)
     for commit in gone:

@@ -109,7 +109,7 @@ def plan_refs(
 
     Args:
         kept: The table refs that kept commits pin; when None, those of every commit stay.
-        is_let_go: Whether a commit was let go, or will be; when None, the record decides.
+        is_let_go: Whether a commit expired, or will be; when None, the record decides.
     """
     known = _collect_references(manifest, sidecars, ages, kept, is_let_go)
     orphans: list[OrphanedRef] = []

@@ -34,7 +34,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class LetGoCommit:
-    """A commit that is let go: it stays in the log, and can no longer be read."""
+    """An expired commit: it stays in the log, and can no longer be read."""
 
     commit_id: str
     branch: str
@@ -76,7 +76,7 @@ class CleanupResult:
 
     Attributes:
         rules: The rules that it went by; empty if every commit was kept.
-        commits: The commits that were let go, newest first.
+        commits: The commits that expired, newest first.
         kept: How many commits can still be read.
         versions: What was removed of tables that stay, but not of hidden types.
         tables: Tables that were removed whole, as paths below the graph's root: dropped types that
@@ -103,6 +103,6 @@ class CleanupResult:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was nothing to remove, and no commit to let go."""
+        """Whether there was nothing to remove, and no commit to expire."""
         parts = (self.commits, self.versions, self.tables, self.refs, self.schemas, self.scratch)
         return not any(parts) and not self.size

@@ -25,7 +25,7 @@ def find_releasable(
 ) -> frozenset[RetiredBranch]:
     """The deleted branches whose commits no history has, and from which no branch was created.
 
-    Commits that were let go do not count.
+    Commits that expired do not count.
 
     Args:
         retired: Every deleted branch.

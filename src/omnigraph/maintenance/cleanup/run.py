@@ -1,6 +1,6 @@
 """Cleanup: plan, mark, look once more, confirm, remove.
 
-A process may die after any line. What was confirmed is let go, whether or not it was removed; what
+A process may die after any line. What was confirmed expires, whether or not it was removed; what
 was not removed is found by the next cleanup, because nothing names it (docs/decisions/0014).
 """
 
@@ -76,7 +76,7 @@ def _let_go(
     plan: CleanupPlan,
     run: OperationId,
 ) -> CleanupPlan:
-    """Record the commits to let go, but for those that became needed meanwhile.
+    """Record the commits to expire, but for those that became needed meanwhile.
 
     Returns:
         The plan without what only those need.
@@ -94,7 +94,7 @@ def _let_go(
     if confirmed == plan.marks:
         return plan
     # Others need some of them, and what those read must stay. Without rules, everything is kept
-    # that was not let go.
+    # that did not expire.
     fresh = make_plan(manifest, sidecars, ages, RetentionRules(grace=rules.grace))
     gone = tuple(
         commit
@@ -108,7 +108,7 @@ def _spare(marks: Marks, needed: Iterable[Commit]) -> dict[str | None, frozenset
     """The marks to take back.
 
     A version that shows a needed commit and made none, such as the first one of a branch, is not
-    told from others: it is let go, and the commit itself stays.
+    told from others: it expires, and the commit itself stays.
     """
     spared: dict[str | None, frozenset[int]] = dict.fromkeys(marks, frozenset())
     for commit in needed:
@@ -151,7 +151,7 @@ class _Removal:
         refs = self._remove_refs()
         blocked = {trouble.location for trouble in refs.troubles if trouble.ref is not None}
         if len(emptied) < len(own) or MANIFEST in blocked:
-            # Commits that were let go can still be found: what they read stays until they cannot.
+            # Commits that expired can still be found: what they read stays until they cannot.
             plan, others = replace(plan, unused={}, schemas=()), []
         emptied += [table for table in others if self._remove_versions(table)]
         free = [table for table in emptied if table.location not in blocked]

@@ -51,7 +51,7 @@ class GraphSurvey:
         tips: The existing branches as they are now.
         branches: The records of the existing branches, main left out.
         retired: The deleted branches.
-        record: Which commits were let go.
+        record: Which commits expired.
         commits: Every commit in the history of a branch or of a tag.
         heads: By branch, its newest commit.
         unnamed: Those of the commits that only branches have which were deleted a moment ago.
@@ -96,7 +96,7 @@ class GraphSurvey:
         return Needs(self.heads, tags, writes, ended, self.unnamed, self.left)
 
     def is_let_go(self, commit: Commit) -> bool:
-        """Whether a commit was let go."""
+        """Whether a commit expired."""
         return self.record.find(commit) is not None
 
 
@@ -171,7 +171,7 @@ def _read_commits(
     for tag in tags:
         if tag.ref in refs:
             continue
-        # Its branch was deleted. Where its commit was let go, nothing of it is needed.
+        # Its branch was deleted. Where its commit expired, nothing of it is needed.
         with suppress(NotFoundError):
             opened = manifest.open_version(tag.ref, tag.manifest_version)
             yield from manifest.every_commit(opened, pages)
@@ -186,7 +186,7 @@ def _open_retired(
 
 
 def read_contents(manifest: Manifest, places: Iterable[Place]) -> dict[Place, Contents]:
-    """The contents of versions of the manifest; those that were let go meanwhile are left out."""
+    """The contents of versions of the manifest; those that expired meanwhile are left out."""
 
     def read(place: Place) -> Contents | None:
         try:

@@ -48,7 +48,7 @@ class GraphCut:
         commits: Every commit in their histories.
         records: By path, the small objects.
         known_refs: Refs of branches that the source has or had, copied or not.
-        let_go: Which commits were let go.
+        let_go: Which commits expired.
     """
 
     branches: tuple[BranchName, ...]

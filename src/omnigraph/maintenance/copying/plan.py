@@ -86,7 +86,7 @@ def plan_copy(
     if is_first:
         lacking |= _lacking(inventory, {None: cut.ends[None]}, {})
     for ref, versions in lacking.items():
-        # What was let go is about to be removed, and nobody reads it.
+        # What expired is about to be removed, and nobody reads it.
         record = cut.let_go.by_ref.get(ref)
         for version in () if record is None else record.versions & versions.keys():
             del versions[version]

@@ -288,7 +288,7 @@ class _CopyRun:
         withheld = (plan.state.path, plan.newest.path) if self.is_first else ()
         files = [file for file in plan.manifest.files if file.path not in withheld]
         self._transfer("history", files)
-        # Whoever finds a version missing in a moment finds here that it was let go.
+        # Whoever finds a version missing in a moment finds here that it expired.
         self._put_records(cut, [RETENTION])
         versions = [each for each in plan.manifest.versions if each.path not in withheld]
         if self.is_first:

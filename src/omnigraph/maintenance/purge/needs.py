@@ -82,7 +82,7 @@ class Situation:
             case Reason.YOUNG if rules.older_than is not None:
                 return f"older_than={format_duration(rules.older_than)} keeps commits that have it"
             case Reason.YOUNG:
-                return "no rule lets any commit go, and some have it"
+                return "no rule expires any commit, and some have it"
             case Reason.GRACE:
                 age = format_duration(rules.grace)
                 return f"commits that have it were the newest of a branch less than {age} ago"
@@ -123,7 +123,7 @@ _WAYS: Final[Mapping[Reason, str]] = {
     Reason.UNPLACED: "export the graph, and load it into a new one",
     Reason.UNTOUCHED: "purge again",
 }
-_NO_RULE: Final = "say with --keep-commits or --older-than which commits may be let go"
+_NO_RULE: Final = "say with --keep-commits or --older-than which commits may expire"
 
 
 def _join(names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The result of a purge: what was, or would be, rewritten, let go and removed."""
+"""The result of a purge: what was, or would be, rewritten, expired and removed."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class PurgeResult:
     Attributes:
         dropped: What was dropped and is purged: `Person.email` is a property, `Draft` a type.
         rewrites: The tables whose rows are written to new files first.
-        commits: The commits that hold it, which are let go, newest first.
+        commits: The commits that hold it, which expire, newest first.
         held: By table, the files that hold it.
         waits: What has to end before anything can be removed, by itself.
         cleanup: What was removed, or would be; None while an earlier step is due.

@@ -1,6 +1,6 @@
-"""A purge: rewrite what still has the dropped values, then let go and remove the rest.
+"""A purge: rewrite what still has the dropped values, then expire and remove the rest.
 
-Nothing is removed before every commit that holds the values can be let go. A process may die after
+Nothing is removed before every commit that holds the values can expire. A process may die after
 any line: a rewrite changes no row, and a cleanup is finished by the next one (docs/decisions/0016).
 """
 
@@ -270,7 +270,7 @@ class _Look:
 
     @cached_property
     def leaving(self) -> frozenset[CommitId]:
-        """The commits to let go: those that hold it, and with a deleted branch its other ones."""
+        """The commits to expire: those that hold it, and with a deleted branch its other ones."""
         commits = self.survey.commits.values()
         ends = self.survey.needs.ended.keys() & self.holders
         # The newest commit of a deleted branch is kept as long as any other one.
@@ -279,7 +279,7 @@ class _Look:
 
     @cached_property
     def rules(self) -> RetentionRules:
-        """The rules of the cleanup: it lets go no other commits."""
+        """The rules of the cleanup: it expires no other commits."""
         return replace(self.order.rules, purge=PurgeRule(self.leaving, str(self.dropped)))
 
     @cached_property

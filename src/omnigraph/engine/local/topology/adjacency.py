@@ -199,7 +199,7 @@ class Adjacency:
 
     `offsets` and `neighbours` are those of `PairArrays`, for `size` nodes. `gather`, `degrees_of`,
     `count_edges` and `are_pairs` cost what their arguments and results are; the first use of
-    anything else after a change copies the arrays, and lets go of those without the patch.
+    anything else after a change copies the arrays, and drops those without the patch.
 
     Threads may share it, if they read the patch before the arrays. A patch has whole numbers of
     edges, not differences, so the new arrays with the old patch are the same pairs.
