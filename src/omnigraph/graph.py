@@ -438,7 +438,7 @@ class Graph:
                 served; when None, the last part of its URI without `.omni`.
 
         Raises:
-            InvalidParameterError: the actor is none that a caller may use, or it is no policy.
+            InvalidParameterError: the actor or the policy is not valid.
         """
         from omnigraph.policy.policies import AccessPolicy
 
@@ -1006,7 +1006,7 @@ class Graph:
             adopts=adopt,
         )
         trigger = Trigger.parse(every, is_available_now=available_now)
-        # As for a load: who may write there need not be able to read.
+        # As for a load: writing does not need the right to read.
         self.authority.admit(write)
         with self.authority.conceal(write.branch):
             now = self._manifest.current(write.branch)
@@ -1019,7 +1019,7 @@ class Graph:
     def _branch_for_load(
         self, write: WriteRequest, start: str | None, check: Callable[[Catalog], None]
     ) -> Iterator[None]:
-        """Create a branch for the block where there is none; delete it again if the block fails.
+        """Create a branch for the block if it does not exist; delete it again if the block fails.
 
         The branch stays where others use it by now, or where the block may have committed to it.
         The error then has a note that says so.
@@ -1575,7 +1575,7 @@ class Graph:
         return Side(snapshot, self._data_at(snapshot), self.authority.sight(snapshot.branch).sees)
 
     def _side_at(self, commit: Commit, branch: BranchName) -> Side:
-        """The graph at a commit in the history of a branch, for who may read that branch.
+        """The graph at a commit in the history of a branch that the actor can read.
 
         Raises:
             CommitNotFoundError: it is gone, or the actor may not read the branch.
@@ -1681,7 +1681,7 @@ class Graph:
         *,
         at: str | None = None,
     ) -> dict[str, object] | None:
-        """One node or edge by its id, as a dictionary by column; None if there is none.
+        """One node or edge by its id, as a dictionary by column, or None.
 
         Args:
             at: A branch, a commit or a tag; the handle's own when None.

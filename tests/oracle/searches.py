@@ -95,7 +95,7 @@ def relevance(analyzer: Analyzer, texts: Iterable[Value], text: Value, query: Va
 
 
 def distance(metric: Metric, vector: Value, query: Value) -> Value:
-    """The distance of two vectors; null where there is none."""
+    """The distance of two vectors; null if one is missing."""
     if not isinstance(vector, tuple) or not isinstance(query, tuple):
         return None
     pairs: list[tuple[Any, Any]] = [*zip(vector, query, strict=True)]

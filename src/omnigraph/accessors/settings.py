@@ -50,7 +50,7 @@ class GraphSettings:
         return describe_settings(self._stored.read())
 
     def _require_readable(self) -> None:
-        """Refuse those who may neither read the graph itself nor change its settings."""
+        """Refuse actors that can neither read the graph itself nor change its settings."""
         self._graph.authority.require(Action.READ, Action.ADMIN)
 
     def set(self, key: str, value: str | int) -> Setting:

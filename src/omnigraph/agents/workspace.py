@@ -82,7 +82,7 @@ class Workspace:
         return self.graph
 
     def writer(self) -> AnyGraph:
-        """A handle on the agent's branch, which is created if there is none."""
+        """A handle on the agent's branch, which is created if it does not exist."""
         if not self.writes:
             message = "this server only reads"
             raise NotAllowedError(message, hint="start it without --read-only")

@@ -36,7 +36,7 @@ def batch_facts(batch: Batch, *, rows: bool) -> dict[str, Any]:
 
 
 def hidden_facts(names: Sequence[str]) -> dict[str, list[str]]:
-    """The types that were left out under their name; nothing if there are none."""
+    """The types that were left out under their name; nothing otherwise."""
     return {"hidden": list(names)} if names else {}
 
 

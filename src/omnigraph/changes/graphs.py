@@ -73,7 +73,7 @@ class Comparer(Protocol):
         equals itself.
 
         Args:
-            before: The earlier version; None if there is none, and so with `after`.
+            before: The earlier version, or None; so with `after`.
             lifts: How rows of either version become rows of the type; when None, they are such.
         """
         ...

@@ -46,7 +46,7 @@ def compare_tables(
     text; NaN equals itself.
 
     Args:
-        before: The earlier version; None if there is none, and so with `after`.
+        before: The earlier version, or None; so with `after`.
         wide: Finds the vectors and blobs of all rows that will be combined, in these tables and in
             others.
         lifts: How rows of either version become rows of the type; when None, they are such rows.

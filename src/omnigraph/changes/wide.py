@@ -20,7 +20,7 @@ from omnigraph.storage.places import read_at
 from omnigraph.storage.tables import ROW_ADDRESS, Table, TableAddress
 
 WideSources: TypeAlias = Mapping[str, str | None]
-"""By wide column of a type, the column of a table that has its values; None if there is none."""
+"""By wide column of a type, the column of a table that has its values, or None."""
 
 _FIRST_ROWS: Final = 64
 """Rows of the first read, when the size of the values is unknown."""

@@ -56,7 +56,7 @@ def show_merge(outcome: MergeOutcome, *, dry_run: bool = False) -> None:
         conflicts = "1 conflict" if count == 1 else f"{count:,} conflicts"
         if not count:
             # Sight leaves out those of hidden types.
-            conflicts = "conflicts of hidden types, which somebody who may read them has to decide"
+            conflicts = "conflicts of hidden types, which an actor that can read them has to decide"
         beside = "; beside them it would change" if outcome.changes else ""
         render.say(f"merging {sides} has {conflicts}{beside}")
     elif not dry_run or not (outcome.changes or outcome.steps):

@@ -147,7 +147,7 @@ def store_partition(scratch: Scratch, iterator: Iterator[pa.RecordBatch]) -> Par
 def open_stored(
     scratch: Scratch, columns: StructType, messages: Sequence[WriterCommitMessage | None]
 ) -> Iterator[tuple[object | None, EngineName]]:
-    """The rows that executors stored, and the engine that loads them; None if there are none.
+    """The rows that executors stored, and the engine that loads them, or None.
 
     In the process that commits, which has no Spark session: it loads by itself what one process
     can, and starts a Spark of its own for more.

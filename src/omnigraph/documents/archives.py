@@ -52,7 +52,7 @@ def _member_pieces(name: str, path: Path) -> Iterator[bytes]:
                 yield piece
     except OSError as cause:
         message = f"{path} cannot be read: {cause.strerror or cause}"
-        raise StorageError(message, hint="check the file, and who may read it") from cause
+        raise StorageError(message, hint="check the file and its permissions") from cause
     if sent < size:
         message = f"{path} became shorter while it was read"
         raise StorageError(message, hint="load it when nobody writes to it")

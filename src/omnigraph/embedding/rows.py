@@ -21,7 +21,7 @@ class NotedRows:
     """Rows whose notes are right about one vector, and what is missing there.
 
     Attributes:
-        texts: The text of each row; empty where there is none.
+        texts: The text of each row; empty for a missing one.
         digests: Their digests.
         missing: The positions of rows that have a text and not its vector.
         cleared: The positions of rows that lost their text, and with it their vector.

@@ -1,4 +1,4 @@
-"""Budgets: how long a query may run, what it may hold and return, and who may cancel it."""
+"""Budgets: how long a query may run, what it may hold and return, and how it is cancelled."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def columns_of(search: Search) -> list[str]:
 
 
 def measure_distances(search: Nearness, vectors: pa.Array, notes: pa.Array | None) -> np.ndarray:
-    """The distance of each vector, NaN where there is none.
+    """The distance of each vector, NaN for a missing one.
 
     Args:
         notes: What the vectors were made from, if the search asks for it.

@@ -220,7 +220,7 @@ class RejectsFile:
                 self.path.unlink()
 
     def note(self, count: int) -> str:
-        """The note of the commit about so many rejected rows; empty if there are none."""
+        """The note of the commit about so many rejected rows; otherwise empty."""
         if not count:
             return ""
         rows = count_of(count, "row")

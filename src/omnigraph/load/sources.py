@@ -438,7 +438,7 @@ class _Finder:
         elif has_magic(text):
             # A pattern may be absolute, which those of pathlib may not.
             paths = sorted(glob(text, recursive=True))  # noqa: PTH207
-            # As in a bucket: an export's list of its files is none of them.
+            # As in a bucket: an export's list of its files is not one of them.
             paths = [match for match in paths if Path(match).name != CONTENTS]
             if not paths:
                 message = f"no file matches {text[:200]}"

@@ -129,7 +129,7 @@ class Resolutions:
             raise InvalidInputError(message, hint="remove these from the resolutions")
 
     def unused(self) -> str:
-        """The first decisions that were not needed, as text; empty if there are none."""
+        """The first decisions that were not needed, as text; otherwise empty."""
         places = [_format_schema_place(place) for place in self.schema.keys() - self.used_schema]
         places += map(_spelt, self.named.keys() - self.used)
         return ", ".join(sorted(places)[:5])

@@ -300,7 +300,7 @@ class Authority:
     def require_visible(self, branch: BranchName) -> None:
         """Raise what `conceal` waits for if the actor may not read a branch.
 
-        A commit is read by who may read the branch that it was made on, whichever way it is named.
+        Reading a commit needs the right to read its branch, however the commit is named.
         """
         if not self.allows(Action.READ, branch):
             message = f"permission denied: {self.actor} cannot read branch {branch}"

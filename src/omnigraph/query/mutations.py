@@ -223,7 +223,7 @@ def _inserted_values(syntax: ast.Insert, type_: SchemaType, scope: Scope) -> _Va
 
 
 def _given(values_by_name: _ValuesByName, name: str) -> ir.GivenValue | None:
-    """A value of an insert; None if there is none, or it was refused."""
+    """A value of an insert; None if it does not exist, or was refused."""
     _, value = values_by_name.get(name, (None, None))
     assert value is None or isinstance(value, ir.GivenValue), "the parser refuses what is computed"
     return value

@@ -113,7 +113,7 @@ def _cost(owner: str, weight: Scalar, *, nullable: bool) -> ir.ColumnValue:
 
 
 def _weight_type(weight: ast.Name | None, edges: Sequence[EdgeType], scope: Scope) -> Scalar | None:
-    """The type of a weight; None if there is none, or if an error was reported."""
+    """The type of a weight; None if it does not exist, or if an error was reported."""
     if weight is None or not edges:
         return None
     type_ = together(edges)

@@ -262,7 +262,7 @@ def _order_expression(
 def _count(
     syntax: ast.Integer | ast.Variable | None, scope: Scope
 ) -> int | ir.ParameterValue | None:
-    """The number of rows of a limit or a skip; None if there is none, or it was refused."""
+    """The number of rows of a limit or a skip; None if it does not exist, or was refused."""
     if syntax is None:
         return None
     if isinstance(syntax, ast.Integer):

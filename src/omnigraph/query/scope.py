@@ -177,7 +177,7 @@ class Scope:
         return any(name in scope.variables or name in scope.paths for scope in self._outward())
 
     def path(self, name: str) -> BoundPath | None:
-        """The path that a variable is, recording its use; None if it is none."""
+        """The path that a variable is, recording its use; None otherwise."""
         crossed: list[Scope] = []
         for scope in self._outward():
             if name in scope.variables:

@@ -61,7 +61,7 @@ def config_path() -> Path:
 
 
 def read_config() -> Config:
-    """What the file has; nothing if there is none."""
+    """What the file has; nothing if it does not exist."""
     path = config_path()
     try:
         data = path.read_bytes()
@@ -135,7 +135,7 @@ def _parse_profile(file: _ConfigText, name: str, section: object) -> Profile:
 
 
 def find_token(address: Address) -> str | None:
-    """The token that was stored for a server; None if there is none."""
+    """The token that was stored for a server, or None."""
     return read_config().tokens.get(address.server)
 
 

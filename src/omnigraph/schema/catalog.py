@@ -209,7 +209,7 @@ class NodeType:
         """The property of that name.
 
         Raises:
-            NotFoundError: there is none; the hint has the nearest.
+            NotFoundError: it does not exist; the hint has the nearest name.
         """
         return _find_property(self, name)
 
@@ -257,7 +257,7 @@ class EdgeType:
         """The property of that name.
 
         Raises:
-            NotFoundError: there is none; the hint has the nearest.
+            NotFoundError: it does not exist; the hint has the nearest name.
         """
         return _find_property(self, name)
 
@@ -294,7 +294,7 @@ class Catalog:
         """The node type of that name.
 
         Raises:
-            TypeNotFoundError: there is none; the hint has the nearest.
+            TypeNotFoundError: it does not exist; the hint has the nearest name.
         """
         return _find(self.node_types, name, "node type")
 
@@ -302,7 +302,7 @@ class Catalog:
         """The edge type of that name.
 
         Raises:
-            TypeNotFoundError: there is none; the hint has the nearest.
+            TypeNotFoundError: it does not exist; the hint has the nearest name.
         """
         return _find(self.edge_types, name, "edge type")
 
@@ -310,7 +310,7 @@ class Catalog:
         """The interface of that name.
 
         Raises:
-            TypeNotFoundError: there is none; the hint has the nearest.
+            TypeNotFoundError: it does not exist; the hint has the nearest name.
         """
         return _find(self.interfaces, name, "interface")
 
@@ -325,7 +325,7 @@ class Catalog:
         """The node or edge type of that name; no two share one.
 
         Raises:
-            TypeNotFoundError: there is none; the hint has the nearest.
+            TypeNotFoundError: it does not exist; the hint has the nearest name.
         """
         for type_ in self.types:
             if type_.name == name:

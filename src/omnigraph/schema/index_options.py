@@ -47,7 +47,7 @@ def value_fault(name: str, value: OptionValue) -> tuple[str, str] | None:
 
 
 def options_of(values: Mapping[str, Any]) -> IndexOptions | None:
-    """The options that these values are; None if there are none.
+    """The options that these values are, or None.
 
     >>> options_of({"analyzer": "simple"})
     TextOptions(analyzer=<Analyzer.SIMPLE: 'simple'>, positions=False)

@@ -15,7 +15,7 @@ _BLOCK_NUMBERS: Final = 1 << 20
 
 
 def distances(metric: Metric, vectors: pa.Array, query: Sequence[float]) -> np.ndarray:
-    """The distance of each vector from the query; NaN where there is none.
+    """The distance of each vector from the query; NaN for a missing one.
 
     A vector that is null has none, and under COSINE neither has one that is zero. A distance
     depends on its vector alone, to the last bit.

@@ -40,7 +40,7 @@ ROW_TYPES: Final = (MediaType.NDJSON, MediaType.CSV, MediaType.ARROW)
 
 
 def hidden_header(names: Sequence[str]) -> dict[str, str]:
-    """The header that names the types which were left out; empty if there are none."""
+    """The header that names the types which were left out; otherwise empty."""
     return {HIDDEN_HEADER: ", ".join(names)} if names else {}
 
 

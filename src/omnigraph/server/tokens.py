@@ -91,7 +91,7 @@ class TokenFile:
         return revoked
 
     def find(self, text: str) -> AccessToken | None:
-        """The valid token of this text; None if there is none.
+        """The valid token of this text, or None.
 
         The digests are compared in constant time, and one is compared in any case.
         """

@@ -105,7 +105,7 @@ def write_arrays(table: Table, path: str, content: StoredArrays) -> None:
 
 
 def read_arrays(table: Table, path: str) -> StoredArrays | None:
-    """The arrays in a file; None if there is none, or it is damaged or of another format.
+    """The arrays in a file; None if it does not exist, or is damaged or of another format.
 
     On a local disk they are mapped into memory, and no copy is made.
     """

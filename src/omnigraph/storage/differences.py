@@ -85,7 +85,7 @@ def difference(
     """The parts of two versions to read in order to know how their rows differ.
 
     Args:
-        before: The earlier version; None if there is none, and so with `after`.
+        before: The earlier version, or None; so with `after`.
         pairs: Some of their unequal fragments; all of them when None.
         comparison: Required where pairs have columns. When None, the versions have the same
             columns.
@@ -171,7 +171,7 @@ def _lone_part(placed: _PlacedFragment, rows: OffsetSet | None) -> FragmentPart:
 
 
 def _part_at(placed: _PlacedFragment, offsets: np.ndarray) -> list[FragmentPart]:
-    """The part of a fragment at these offsets; empty if there are none."""
+    """The part of a fragment at these offsets; otherwise empty."""
     return [FragmentPart(placed[0], len(offsets), offsets)] if len(offsets) else []
 
 

@@ -205,7 +205,7 @@ def read_indexes(table: Table) -> tuple[TableIndex, ...]:
 def find_search_index(
     table: Table, column: str, fits: Callable[[IndexOptions], bool]
 ) -> TableIndex | None:
-    """The index for searches of a column whose options fit; None if there is none. Reads nothing.
+    """The index for searches of a column whose options fit, or None. Reads nothing.
 
     There is none in a table whose indexes are not to be used, either.
     """

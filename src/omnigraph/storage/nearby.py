@@ -25,7 +25,7 @@ def near_file(path: Path, *, otherwise: str = "check the path") -> str:
 
 
 def near_graph(root: Root, mark: str) -> str | None:
-    """The graph probably meant by a directory that is none: a parent, child or sibling of it.
+    """The graph probably meant by a directory that is no graph itself: a parent, child or sibling.
 
     Args:
         mark: The name of the directory that every graph has at its root.

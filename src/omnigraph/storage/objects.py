@@ -325,7 +325,7 @@ class Objects:
         return tuple(sorted(self._list_entries(prefix), key=lambda entry: entry.path))
 
     def written_at(self, path: str) -> datetime | None:
-        """When the object at exactly this path was last written; None if there is none."""
+        """When the object at exactly this path was last written, or None."""
         self._meter.count(reads=1)
         if not self._has_root():
             return None

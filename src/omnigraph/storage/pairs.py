@@ -77,7 +77,7 @@ def unequal_pairs(
     """The fragments that do not hold the same rows in both versions. Reads no data file.
 
     Args:
-        before: The earlier version; None if there is none, and so with `after`.
+        before: The earlier version, or None; so with `after`.
         columns: What is compared. When None, the versions have the same columns, and fragments
             whose files are not all the same are not paired.
     """

@@ -38,7 +38,7 @@ def vector_arguments(options: VectorOptions, *, rows: int, dimension: int) -> di
 def read_options(
     index_type: str, details: Mapping[str, Any]
 ) -> tuple[IndexKind, IndexOptions] | None:
-    """The kind and options of an index that Lance describes; None if it is none of ours."""
+    """The kind and options of an index that Lance describes; None otherwise of ours."""
     if index_type.upper() == IndexKind.INVERTED:
         for analyzer in Analyzer:
             parameters = index_parameters(analyzer)

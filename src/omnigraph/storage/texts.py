@@ -49,7 +49,7 @@ def query_text(given: object) -> Source:
 
 
 def read_file(
-    path: Path, *, what: str = "file", hint: str = "check the path, and who may read it"
+    path: Path, *, what: str = "file", hint: str = "check the path and its permissions"
 ) -> str:
     """The text of a file in UTF-8, without a byte order mark at its start.
 

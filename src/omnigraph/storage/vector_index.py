@@ -15,7 +15,7 @@ from omnigraph.storage.tables import ROW_ADDRESS, ROW_ID, Table
 
 
 def find_vector_index(table: Table, column: str, metric: Metric) -> TableIndex | None:
-    """The index of a column's vectors by this metric; None if there is none. Reads nothing."""
+    """The index of a column's vectors by this metric, or None. Reads nothing."""
     return find_search_index(
         table,
         column,

@@ -23,7 +23,7 @@ _LANCE_SCORE: Final = "_score"
 
 
 def find_word_index(table: Table, column: str, analyzer: Analyzer) -> TableIndex | None:
-    """The index of a column's words by this analyzer; None if there is none. Reads nothing."""
+    """The index of a column's words by this analyzer, or None. Reads nothing."""
     return find_search_index(
         table,
         column,

@@ -25,7 +25,7 @@ from omnigraph.storage.schemes import is_remote
 _LOCAL: Final = "file:"
 
 Fetch: TypeAlias = Callable[[str], bytes | None]
-"""Returns what a file holds, wherever Spark can read it; None if there is none."""
+"""Returns what a file holds, wherever Spark can read it, or None."""
 
 
 @dataclass(frozen=True, slots=True)

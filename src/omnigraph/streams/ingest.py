@@ -118,7 +118,7 @@ def start_ingest(
 
 
 def fetch_with(session: SparkSession, path: str) -> bytes | None:
-    """What a small file holds, read by Spark, from wherever it can read; None if there is none."""
+    """What a small file holds, read by Spark, from wherever it can read, or None."""
     try:
         rows = session.read.format("binaryFile").load(path).select("content").collect()
     except AnalysisException:

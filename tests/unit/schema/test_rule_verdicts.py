@@ -83,7 +83,7 @@ class Change(NamedTuple):
 
 
 def words(rule: str, type_: str) -> tuple[str, ...]:
-    """A rule of a property of a type; nothing if there is none."""
+    """A rule of a property of a type; nothing if it does not exist."""
     return next((texts for types, texts in RULES[rule].items() if type_ in types), ())
 
 

@@ -46,7 +46,7 @@ class Versions:
     """Two versions of a table, and the fragments that are unequal in them.
 
     Attributes:
-        before: The earlier version; None if there is none, and so with `after`.
+        before: The earlier version, or None; so with `after`.
         lifts: How rows of either version become rows of one type; when None, they are such rows.
     """
 

@@ -103,7 +103,7 @@ def show_proposal(
         try:
             preview = proposals.preview(number)
         except NotAllowedError as refusal:
-            # The proposal itself is for everybody who may read its branches.
+            # The proposal itself is for every actor that can read its branches.
             render.say(f"no preview: {refusal.message}")
     if preview is not None:
         render.say_hidden(preview.hidden)

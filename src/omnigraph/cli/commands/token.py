@@ -1,4 +1,4 @@
-"""`omnigraph token`: who may use a server."""
+"""`omnigraph token`: the tokens of a server."""
 
 from __future__ import annotations
 

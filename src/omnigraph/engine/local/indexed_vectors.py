@@ -132,7 +132,7 @@ def _is_settled(
 
 
 def describe_index(table: Table, search: Nearness) -> str | None:
-    """How an index would answer a search, for people; None if there is none."""
+    """How an index would answer a search, for people, or None."""
     index = find_vector_index(table, search.column, search.metric)
     options = None if index is None or index.spec is None else index.spec.options
     return (

@@ -119,7 +119,7 @@ class Searcher:
     def find_by_index(
         self, relation: SearchRows, data: Data, beside: Sequence[str] = ()
     ) -> pa.Table | None:
-        """The rows of a search by its index; None if there is none, or it may not be used."""
+        """The rows of a search by its index; None if it does not exist, or may not be used."""
         table = data.table(relation.search.table)
         find = partial(self._find_by_index, relation, data, beside)
         return avoid_damaged_indexes(table, find)

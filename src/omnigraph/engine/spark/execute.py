@@ -50,7 +50,7 @@ Session: TypeAlias = SparkSession
 
 
 class SparkEngine:
-    """Spark, in the given session or the active one; where there is none, it is started."""
+    """Spark, in the given session or the active one; started if none runs."""
 
     def __init__(
         self, session: SparkSession | None = None, *, settings: SessionSettings | None = None

@@ -97,7 +97,7 @@ class PurgeResult:
         held: By table, the files that hold it.
         waits: What has to end before anything can be removed, by itself.
         cleanup: What was removed, or would be; None while an earlier step is due.
-        staged: Files of unfinished writes in these tables; None if there are none.
+        staged: Files of unfinished writes in these tables, or None.
         hidden: The types that the actor may not read, which are left out.
     """
 

@@ -186,7 +186,7 @@ def typed_stored(name: str, alias: str) -> exp.Expr:
 
 
 def localized(condition: ir.Filter) -> ir.Filter | None:
-    """A filter on a variable of several types as one on the rows of one; None if it is none."""
+    """A filter on a variable of several types as one on the rows of one; None otherwise."""
 
     def local(operand: ir.Operand) -> ir.Operand:
         if isinstance(operand, ir.ColumnValue) and operand.column == ir.LOCAL_ID:

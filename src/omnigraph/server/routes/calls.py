@@ -339,7 +339,7 @@ def _target(envelope: Mapping[str, Any]) -> Target:
     if target is None:
         return Target()
     if not isinstance(target, Target):
-        raise _unfitting_error(why="target is none")
+        raise _unfitting_error(why="the target is not valid")
     return target.validated()
 
 

@@ -202,7 +202,7 @@ def _by_number(sender: NodeWeights, size: int) -> np.ndarray | None:
 
 
 def scatter(numbers: np.ndarray | None, values: np.ndarray, size: int) -> np.ndarray:
-    """Values by number, zero where there is none."""
+    """Values by number, zero for a missing one."""
     if numbers is None:
         return values
     dense = np.zeros(size, values.dtype)

@@ -93,7 +93,7 @@ class NodeNumbers:
         return rows
 
     def find(self, ids: Sequence[str] | pa.Array | pa.ChunkedArray) -> np.ndarray:
-        """The number of the node with each id; `NOTHING` where there is none.
+        """The number of the node with each id; `NOTHING` for an unknown id.
 
         Few ids are looked up, by an index or in memory; for many, the ids of the table are read.
         """
