@@ -233,7 +233,7 @@ def test_rows_that_break_rules_are_a_table_with_their_places(
     for line, said in {
         1: "Person 'Eva': age 151 is not in 0..150",
         2: "the schema has no type Persn (did you mean Person?)",
-        3: "no JSON",
+        3: "not valid JSON",
         4: "soon is not of type Date",
         5: "did you mean age?",
         6: "which does not exist",

@@ -90,10 +90,10 @@ MISTAKES: Final = {
         Exit.INVALID, ["nmae", "did you mean name?"]),
     "bad JSON in a file": Mistake(
         [*LOAD, "--data", "broken.jsonl"],
-        Exit.INVALID, ["broken.jsonl:1", "no JSON", "column", "nothing was changed"]),
+        Exit.INVALID, ["broken.jsonl:1", "not valid JSON", "column", "nothing was changed"]),
     "a line that is cut off": Mistake(
         [*LOAD, "--data", "cut.jsonl"],
-        Exit.INVALID, ["cut.jsonl:1", "no JSON", "column 43"]),
+        Exit.INVALID, ["cut.jsonl:1", "not valid JSON", "column 43"]),
     "bad JSON for parameters": Mistake(
         [*QUERY, "-e", BY_NAME, "--params", "{name: 1}"],
         Exit.INVALID, ["--params is not JSON", "--params '{"]),

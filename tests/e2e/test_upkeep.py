@@ -64,6 +64,7 @@ def test_cleanup_shows_what_would_go_and_removes_it_when_confirmed(
         "schemas": [],
         "tables": [],
         "troubles": [],
+        "hidden": [],
     }
     answer = here("cleanup", "--store", store, "--json").json
     assert 0 < answer.pop("size") < 10_000

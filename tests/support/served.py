@@ -40,6 +40,8 @@ class Served:
 def settings_for(folder: Path, graphs: dict[str, str], **more: Any) -> ServerSettings:
     """Settings with a state of their own, and graphs by name."""
     sections = {name: {"uri": uri} for name, uri in graphs.items()}
+    # A browser may keep a connection open until then.
+    more = {"stop_seconds": 5} | more
     return read_settings(None, state=folder / "state", graphs=sections, **more)
 
 

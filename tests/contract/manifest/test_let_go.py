@@ -124,7 +124,7 @@ def test_every_way_to_read_a_let_go_commit_says_so(graph):
         lambda: open_graph(graph.uri).branches.create("late", version=gone.manifest_version),
     ]
     for read in reads:
-        with pytest.raises(CommitLetGoError, match=r"let go on 2026-06-01 12:30") as told:
+        with pytest.raises(CommitLetGoError, match=r"expired on 2026-06-01 12:30") as told:
             read()
         assert told.value.details["rule"] == WHY.rule
     for read in (

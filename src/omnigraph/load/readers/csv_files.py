@@ -172,10 +172,8 @@ def _locate_decoding_errors(source: FileInput) -> Iterator[None]:
     """Name the line that cannot be decoded in the error."""
     try:
         yield
-    except UnicodeDecodeError as cause:
-        raise _encoding_error(source) from cause
     except InvalidInputError as refusal:
-        if "UTF8" in refusal.message:
+        if "UTF8" in refusal.message or isinstance(refusal.__cause__, UnicodeDecodeError):
             raise _encoding_error(source) from refusal
         raise
 

@@ -12,6 +12,7 @@ from omnigraph.manifest.let_go import LetGoRecord
 from omnigraph.manifest.reader import Manifest
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.model.commits import Commit
+from omnigraph.wording import count_of
 
 
 class LetGoChecks:
@@ -45,8 +46,7 @@ class LetGoChecks:
         """Note how many commits of a branch's history expired."""
         count = sum(map(self.has, commits))
         if count:
-            which = "1 commit was" if count == 1 else f"{count:,} commits were"
-            problem = f"{which} let go, and can no longer be read"
+            problem = f"{count_of(count, 'commit')} expired, and can no longer be read"
             step = "nothing: 'omnigraph log' shows which"
             subject = f"branch {branch}"
             self._notebook.note(Finding(Invariant.PAST, subject, RETENTION, problem, step))
