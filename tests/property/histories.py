@@ -169,7 +169,7 @@ class Walk:
     def _preview(self, source: str, into: str, resolve: str | None) -> None:
         outcome, expected = self.expected(source, into, resolve)
         result = self.subject.preview(source, into, resolve)
-        assert result.outcome is outcome
+        assert result.outcome is (Outcome.CONFLICTED if expected.conflicts else outcome)
         self._check_result(into, result, outcome, expected)
 
     def expected(self, source: str, into: str, resolve: str | None) -> tuple[Outcome, Expected]:

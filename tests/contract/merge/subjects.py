@@ -267,7 +267,7 @@ class ModelGraph:
     def preview(self, source: str, into: str, resolve: str | None) -> MergeResult:
         outcome, expected = self._merge(source, into, resolve)
         if expected.conflicts:
-            return MergeResult(outcome, expected.conflicts)
+            return MergeResult(Outcome.CONFLICTED, expected.conflicts)
         return MergeResult(outcome, changes=counts(self.branch_rows(into), expected.rows))
 
     def _merge(self, source: str, into: str, resolve: str | None) -> tuple[Outcome, Expected]:
