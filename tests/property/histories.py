@@ -207,7 +207,8 @@ class Walk:
     def _learn(self, branch: str, commit: KnownCommit, *, is_certain: bool) -> None:
         """Add the commit of a step; after a crash there may be none, or others.
 
-        The others are recovery's: they change nothing, and fence an interrupted writer.
+        The others are recovery's: they change nothing, so there is nothing of them to merge, and
+        they fence an interrupted writer.
         """
         new = self._new_commits(branch)
         assert len(new) == 1 or not is_certain
@@ -215,7 +216,8 @@ class Walk:
             actual = (parents, self.subject.rows(commit_id))
             expected = commit
             if not is_certain and actual != self._seen(commit):
-                expected = KnownCommit((self.heads[branch],), self.rows(branch))
+                head = self.heads[branch]
+                expected = KnownCommit((head,), self.rows(branch), is_maintenance=True)
             assert actual == self._seen(expected)
             self.heads[branch] = self.history.add(commit_id, expected)
 
