@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 CACHED_VERSIONS_MAX: Final = 8
-"""Releases, of the package and of Python, for which the user's cache keeps a thing at once."""
+"""Releases, of the package and of Python, for which the user's cache keeps files at once."""
 
 
 _DIGEST_BYTES: Final = 32

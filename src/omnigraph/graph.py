@@ -1589,7 +1589,7 @@ class Graph:
         """The graph at the tip of a branch, at a commit or at a tag.
 
         Raises:
-            NotFoundError: there is no branch, no commit and no tag of that name.
+            NotFoundError: a branch, commit or tag of that name does not exist.
         """
         return self._shown(self.full_point(text))
 
@@ -1597,7 +1597,7 @@ class Graph:
         """As `point`, with the tables of types that the actor may not read: for the accessors.
 
         Raises:
-            NotFoundError: there is no branch, no commit and no tag of that name.
+            NotFoundError: a branch, commit or tag of that name does not exist.
         """
         with self.authority.conceal(text):
             snapshot = self._points.at_any(text)

@@ -78,7 +78,7 @@ def make_server(
                 call = partial(_call, workspace, params)
                 return await beside(call, writes=_may_write(params.name))
         except OmnigraphError as error:
-            # The agent reads it, and may do better: that is no failure of the protocol.
+            # The agent reads the refusal and may correct the call; the protocol has not failed.
             return _result(shown(_refusal(error)), is_error=True)
 
     async def on_list_resources(

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def declared_schema(pinned: Pinned) -> StructType:
-    """The columns that can be read, in Spark's types. Runs beside the driver."""
+    """The columns that can be read, in Spark's types. Runs in a process of the driver's machine."""
     match pinned:
         case PinnedType():
             pinned.place.require_readable([pinned.type.name])

@@ -198,7 +198,7 @@ def first_member(archive: Any) -> Iterator[bytes]:
 
 
 def _plain_file(members: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes] | None:
-    """What a member has; None if it is no file, or stands for more bytes than were sent."""
+    """The content of a member; None if it is not a file, or claims more bytes than were sent."""
     is_plain = member.type == tarfile.REGTYPE and not member.issparse()
     return members.extractfile(member) if is_plain else None
 

@@ -53,7 +53,7 @@ class Measure:
 
     @classmethod
     def of_count(cls, size: int, local_max: int, noun: str, *, is_estimate: bool = False) -> Self:
-        """A number of things.
+        """The measure of a count.
 
         >>> print(Measure.of_count(1200, 1000, "row to index"))
         1,200 rows to index; Spark is used above 1,000

@@ -47,7 +47,7 @@ def bucket_uri(target: str) -> str:
 
 
 def _split(target: str) -> tuple[Root, str]:
-    """The root of the objects beside a target, and its name."""
+    """The root of the objects next to a target, and its name."""
     folder, _, name = target.rstrip("/").rpartition("/")
     return Root.in_store(folder), name
 

@@ -61,7 +61,7 @@ class Dialects:
 
 
 def parse_dialects(options: CsvOptions | None, catalog: Catalog) -> Dialects:
-    """The dialects that a caller describes; options of one type are beside those of all."""
+    """The dialects that a caller describes; options of one type add to those of all."""
     values: dict[str | None, dict[str, object]] = {None: {}}
     for type_name, given in _by_type(options):
         if type_name is not None:

@@ -158,7 +158,7 @@ class TextLengths:
         return found
 
     def store(self, table: Table, column: TextColumn, fragment_ids: Iterable[int]) -> None:
-        """Write the statistics of the texts of some fragments to a file beside the indexes."""
+        """Write the statistics of the texts of some fragments to a file next to the indexes."""
         files = self._read(table, column, list(fragment_files(table, fragment_ids)), None)
         names: dict[str, str] = {}
         arrays: dict[str, np.ndarray] = {}

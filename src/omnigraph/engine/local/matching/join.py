@@ -162,7 +162,7 @@ class _Join:
         self._plan()
 
     def require(self, byte_count: int) -> None:
-        """Refuse to hold so many bytes beside what the join holds."""
+        """Refuse to hold so many bytes in addition to those of the join."""
         memory = self.match.graph.memory
         if memory.is_limited:
             memory.require(self.nbytes + byte_count)

@@ -41,7 +41,7 @@ class Memory:
         self.require(0)
 
     def require(self, byte_count: int) -> None:
-        """Refuse to hold so many bytes beside the arrays."""
+        """Refuse to hold so many bytes in addition to the arrays."""
         if not self.has_room(byte_count):
             message = "the match may not fit into the memory of the query"
             raise UnmatchableError(message)
